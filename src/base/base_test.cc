@@ -13,6 +13,7 @@
 #include "base/json.h"
 #include "base/subprocess.h"
 #include "base/table.h"
+#include "base/toml.h"
 
 namespace ks::base {
 namespace {
@@ -37,6 +38,24 @@ TEST(Json, RequireNamesTheMissingKey) {
         }
       },
       Error);
+}
+
+TEST(Toml, KnowsTheLineOfEveryKey) {
+  const auto file = parse_toml("a = 1\n[b]\nc = [\"x\", 2.5]\n[[d]]\ne = true\n", "t.toml");
+  EXPECT_EQ(file.values["b"]["c"][0], "x");
+  EXPECT_EQ(file.values["d"][0]["e"], true);
+  EXPECT_EQ(file.where("b.c"), "t.toml:3");
+  EXPECT_EQ(file.where("d[0].e"), "t.toml:5");
+  EXPECT_EQ(file.where("zzz"), "t.toml");
+}
+
+TEST(Toml, NamesTheLineOfAMistake) {
+  try {
+    parse_toml("a = 1\nb = \n", "t.toml");
+    FAIL() << "must throw";
+  } catch (const Error& e) {
+    EXPECT_TRUE(std::string(e.what()).starts_with("t.toml:2: malformed TOML")) << e.what();
+  }
 }
 
 TEST(File, AtomicWriteReplacesTheWholeContent) {

@@ -1,0 +1,19 @@
+#include "cli/all_commands.h"
+
+namespace ks::cli {
+
+int& exit_code() {
+  static int code = kDone;
+  return code;
+}
+
+void add_all_commands(CLI::App& app) {
+  add_doctor_command(app);
+  add_scenarios_command(app);
+  add_evaluate_command(app);
+  add_verify_command(app);
+  add_baseline_command(app);
+  add_data_command(app);
+}
+
+}  // namespace ks::cli

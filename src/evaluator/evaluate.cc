@@ -1,0 +1,275 @@
+// The spine of the evaluator. Order: the cheapest refusal first.
+#include "evaluator/evaluate.h"
+
+#include <cmath>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "evaluator/baselines.h"
+#include "evaluator/bound.h"
+#include "evaluator/build.h"
+#include "evaluator/candidate.h"
+#include "evaluator/inspect.h"
+#include "evaluator/judge_scenario.h"
+#include "evaluator/operators.h"
+#include "evaluator/provenance.h"
+#include "evaluator/score.h"
+
+namespace ks::evaluator {
+namespace {
+
+/// What the stages hand on to each other.
+struct Evaluator {
+  const Request& request;
+  core::Evaluation record;
+  OperatorFolder the_operator;
+  core::Grid grid;
+  std::vector<core::Scenario> scenarios;
+  std::vector<Contender> contenders;
+  std::vector<double> aa_logs;
+  int threads = 1;
+  int64_t start_ns = base::monotonic_ns();
+
+  double elapsed_s() const { return static_cast<double>(base::monotonic_ns() - start_ns) * 1e-9; }
+  bool cancelled() const { return request.cancel != nullptr && request.cancel->load(); }
+  bool on(const char* counter) const {
+    const auto& off = request.counters_off;
+    return std::find(off.begin(), off.end(), counter) == off.end();
+  }
+  void tell(const std::string& stage, const std::string& scenario, int index) const {
+    if (request.progress)
+      request.progress({stage, scenario, index, static_cast<int>(scenarios.size()), elapsed_s()});
+  }
+};
+
+/// Every stage runs through this door: it is timed, and its time is in the record.
+template <typename Body>
+auto run_stage(Evaluator& evaluator, const std::string& name, const Body& body) {
+  struct Timer {
+    Evaluator& evaluator;
+    const std::string& name;
+    int64_t start = base::monotonic_ns();
+    ~Timer() { evaluator.record.stage_s[name] += static_cast<double>(base::monotonic_ns() - start) * 1e-9; }
+  } timer{evaluator, name};
+  return body();
+}
+
+bool is_baseline_name(const std::string& candidate) { return candidate.starts_with("baseline:"); }
+
+/// Operator, grid and scenarios of the request.
+void choose_scenarios(Evaluator& evaluator, const std::string& operator_name) {
+  const Request& request = evaluator.request;
+  evaluator.the_operator = find_operator(operator_name);
+  evaluator.grid = load_grid(evaluator.the_operator, request.grid);
+  evaluator.scenarios =
+      request.filter.empty() ? evaluator.grid.scenarios : core::filter_scenarios(evaluator.grid, request.filter);
+  auto& record = evaluator.record;
+  record.operator_name = evaluator.the_operator.name;
+  record.grid_name = evaluator.grid.name;
+  record.grid_hash = evaluator.grid.hash;
+  record.device = request.device;
+  record.timing = request.check_only ? "none" : "blocks";
+}
+
+/// Builds and inspects the candidate. False: refused, and the record says why.
+bool admit_candidate(Evaluator& evaluator, Implementation& implementation) {
+  const Request& request = evaluator.request;
+  core::Evaluation& record = evaluator.record;
+  record.candidate_path = request.candidate;
+  if (is_baseline_name(request.candidate)) {
+    choose_scenarios(evaluator, request.operator_name.empty() ? "attention_fwd" : request.operator_name);
+    implementation = open_baseline(find_baseline(request.candidate.substr(9), request.device), evaluator.threads);
+    implementation.name = "candidate";
+    return true;
+  }
+  const Candidate candidate = load_candidate(request.candidate, request.operator_name);
+  choose_scenarios(evaluator, candidate.operator_name);
+  implementation = {.name = "candidate", .is_candidate = true};
+  if (!candidate.command.empty()) {
+    implementation.command = candidate.command;
+    implementation.folder = candidate.folder;
+    return true;
+  }
+  evaluator.tell("build", "", 0);
+  const Build build = run_stage(evaluator, "build", [&] { return build_candidate(candidate, request.device, evaluator.threads); });
+  record.candidate_hash = build.hash;
+  record.build = {{"log", build.log}, {"cached", build.cached}, {"seconds", build.seconds}, {"compiler", build.compiler}};
+  if (!build.ok) {
+    record.outcome = "build_failed";
+    record.outcome_reason = build.log;
+    return false;
+  }
+  implementation.library = build.library;
+  const Inspection inspection = run_stage(evaluator, "inspect", [&] { return inspect_binary(build.library, candidate); });
+  record.build["inspection"] = inspection.findings;
+  if (inspection.refused && evaluator.on("inspect")) {
+    record.outcome = "refused";
+    record.outcome_reason = inspection.reason;
+    return false;
+  }
+  return true;
+}
+
+/// The candidate's worker, its twin for the A/A test, and one for each baseline.
+void gather_contenders(Evaluator& evaluator, const Implementation& candidate) {
+  const Request& request = evaluator.request;
+  const auto add = [&](Implementation implementation, const std::string& name, bool sandboxed) {
+    implementation.name = name;
+    evaluator.contenders.push_back(
+        {name, std::make_unique<WorkerClient>(implementation, request.device, evaluator.threads, sandboxed), {}, {}});
+  };
+  const bool sandboxed = evaluator.on("sandbox");
+  add(candidate, "candidate", sandboxed);
+  if (request.aa && !request.check_only) add(candidate, "aa", sandboxed);
+  for (const auto& baseline : known_baselines(request.device)) {
+    const bool named = std::find(request.baselines.begin(), request.baselines.end(), baseline.name) != request.baselines.end();
+    const bool fits = std::find(baseline.operators.begin(), baseline.operators.end(), evaluator.the_operator.name) != baseline.operators.end();
+    const std::string missing = missing_parts(baseline);
+    if (named && !missing.empty())
+      throw Error("baseline {} is not installed ({}); install it with: kernelseek baseline install {}", baseline.name, missing, baseline.name);
+    if (named && !fits) throw Error("baseline {} does not compute {}", baseline.name, evaluator.the_operator.name);
+    if (named || (request.baselines.empty() && baseline.by_default && fits && missing.empty()))
+      add(run_stage(evaluator, "build_baselines", [&] { return open_baseline(baseline, evaluator.threads); }), baseline.name, true);
+  }
+  for (const auto& name : request.baselines) {
+    if (!name.starts_with("candidate:")) {
+      if (name != "none") find_baseline(name, request.device);
+      continue;
+    }
+    const Candidate other = load_candidate(name.substr(10), evaluator.the_operator.name);
+    const Build build = run_stage(evaluator, "build_baselines", [&] { return build_candidate(other, request.device, evaluator.threads); });
+    if (!build.ok) throw Error("{} does not compile:\n{}", name, build.log);
+    add({.library = build.library, .is_candidate = true}, name, sandboxed);
+  }
+}
+
+/// The cost of asking, the same for everyone: the smallest over the sides, so that none can inflate it.
+double measure_overhead(Evaluator& evaluator) {
+  double least = INFINITY;
+  for (auto& side : evaluator.contenders)
+    if (!side.worker->start())
+      if (const double us = empty_block_us(*side.worker); us > 0) least = std::min(least, us);
+  return std::isfinite(least) ? least : 0;
+}
+
+/// How much of the budget the next scenario may use.
+Effort effort_of(const Evaluator& evaluator, size_t index) {
+  Effort effort;
+  if (evaluator.request.time_budget_s <= 0) return effort;
+  const auto left = static_cast<double>(evaluator.scenarios.size() - index);
+  const double share = std::max(0.05, (evaluator.request.time_budget_s - evaluator.elapsed_s()) / left);
+  effort.check_budget_s = std::min(effort.check_budget_s, 0.3 * share);
+  effort.timing_budget_s = std::min(effort.timing_budget_s, 0.5 * share);
+  if (share < 1.0) effort.target_half_width = 0.02;
+  return effort;
+}
+
+/// Moves what the sides found into the record.
+void keep_results(Evaluator& evaluator, const core::Scenario& scenario, const ProblemInfo& problem) {
+  core::ScenarioResult result;
+  result.id = scenario.id;
+  result.name = scenario.name;
+  result.category = scenario.category;
+  result.values = scenario.values;
+  result.flops = problem.flops;
+  result.bytes = problem.bytes;
+  result.bound_us = bound_us(evaluator.request.device, evaluator.threads, problem);
+  const core::Side* twin = nullptr;
+  for (auto& side : evaluator.contenders) {
+    if (side.result.time_us && *side.result.time_us < *result.bound_us && evaluator.on("bound")) {
+      side.result.reason = fmt::format("{:.2f} us is below the bound of {:.2f} us that the device's peak rates set",
+                                       *side.result.time_us, *result.bound_us);
+      side.result.verdict = core::Verdict::kSuspect;
+    }
+    if (side.name == "candidate") result.candidate = side.result;
+    else if (side.name == "aa") twin = &side.result;
+    else result.baselines[side.name] = side.result;
+  }
+  if (twin != nullptr && twin->verdict == core::Verdict::kCorrect && !twin->samples_us.empty() && !result.candidate.samples_us.empty()) {
+    core::ScenarioResult pair = result;
+    pair.baselines = {{"aa", *twin}};
+    score_scenario(pair);
+    if (pair.ratio.contains("aa")) evaluator.aa_logs.push_back(std::fabs(std::log(pair.ratio["aa"].value)));
+  }
+  evaluator.record.scenarios.push_back(std::move(result));
+}
+
+/// A record to resume: scenarios that it has for all sides are taken over.
+const core::ScenarioResult* already_judged(const Evaluator& evaluator, const core::Scenario& scenario) {
+  if (!evaluator.request.resume) return nullptr;
+  for (const auto& result : evaluator.request.resume->scenarios) {
+    if (result.name != scenario.name || result.candidate.verdict == core::Verdict::kNotRun) continue;
+    bool complete = true;
+    for (const auto& side : evaluator.contenders)
+      complete &= side.name == "candidate" || side.name == "aa" || result.baselines.contains(side.name);
+    return complete ? &result : nullptr;
+  }
+  return nullptr;
+}
+
+void judge_scenarios(Evaluator& evaluator) {
+  OracleClient oracle(evaluator.the_operator.library.string(), evaluator.request.device, evaluator.threads, evaluator.request.counters_off);
+  Workbench bench{oracle, evaluator.contenders, {}};
+  bench.seed = base::secret_seed();
+  bench.cancel = evaluator.request.cancel;
+  bench.host_overhead_us = run_stage(evaluator, "start", [&] { return measure_overhead(evaluator); });
+  evaluator.record.provenance["host_overhead_us"] = bench.host_overhead_us;
+  evaluator.record.provenance["device"] = oracle.device();
+  for (size_t i = 0; i < evaluator.scenarios.size(); ++i) {
+    const core::Scenario& scenario = evaluator.scenarios[i];
+    if (const auto* known = already_judged(evaluator, scenario)) {
+      evaluator.record.scenarios.push_back(*known);
+      continue;
+    }
+    const bool out_of_time = evaluator.request.time_budget_s > 0 && evaluator.elapsed_s() > evaluator.request.time_budget_s;
+    if (out_of_time || evaluator.cancelled()) {
+      core::ScenarioResult skipped{.id = scenario.id, .name = scenario.name, .category = scenario.category};
+      skipped.candidate.reason = evaluator.cancelled() ? "interrupted" : "the time budget was spent";
+      skipped.values = scenario.values;
+      evaluator.record.scenarios.push_back(std::move(skipped));
+      continue;
+    }
+    bench.effort = effort_of(evaluator, i);
+    evaluator.tell("check", scenario.name, static_cast<int>(i));
+    const ProblemInfo problem = oracle.problem(scenario);
+    run_stage(evaluator, "check", [&] { check_scenario(bench, scenario, problem); });
+    // From here the outputs of the sides that are left are right; only speed is open.
+    evaluator.tell("time", scenario.name, static_cast<int>(i));
+    if (!evaluator.request.check_only) run_stage(evaluator, "time", [&] { time_scenario(bench, scenario, problem); });
+    keep_results(evaluator, scenario, problem);
+    for (auto& side : evaluator.contenders) side.worker->unmap();
+  }
+  evaluator.record.stage_s["in_oracle"] = oracle.solving_s();
+  evaluator.record.stage_s["in_workers"] = bench.worker_s;
+  evaluator.record.provenance["protections"] = evaluator.contenders.front().worker->protections();
+  for (const auto& side : evaluator.contenders)
+    if (!side.worker->versions().empty()) evaluator.record.provenance["versions"][side.name] = side.worker->versions();
+}
+
+}  // namespace
+
+core::Evaluation evaluate(const Request& request) {
+  Evaluator evaluator{request};
+  core::Evaluation& record = evaluator.record;
+  record.started = base::unix_seconds();
+  evaluator.threads = request.threads > 0 ? request.threads : static_cast<int>(std::thread::hardware_concurrency());
+  record.provenance = describe_host(request.device, evaluator.threads);
+  // Compile in a clean folder and look at what came out: most mistakes end here.
+  Implementation candidate;
+  const bool admitted = admit_candidate(evaluator, candidate);
+  if (admitted) {
+    // Everybody gets a process of their own; none of them holds an answer or a clock that counts.
+    gather_contenders(evaluator, candidate);
+    // Correctness first, on every scenario; what is right is timed in turns.
+    judge_scenarios(evaluator);
+    record.outcome = "judged";
+  }
+  // Nothing is measured from here on.
+  score_evaluation(record, evaluator.aa_logs);
+  if (evaluator.cancelled()) record.outcome_reason = "interrupted; go on with --resume";
+  record.wall_s = evaluator.elapsed_s();
+  return record;
+}
+
+}  // namespace ks::evaluator

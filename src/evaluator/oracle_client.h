@@ -1,0 +1,68 @@
+// The parent's side of the oracle process: typed requests over its channel.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/subprocess.h"
+#include "core/grid.h"
+#include "core/record.h"
+
+namespace ks::evaluator {
+
+/// What the oracle says of a scenario; `json` is passed on to workers.
+struct ProblemInfo {
+  Json json;  ///< shape, call, tensors
+  std::vector<std::string> recipes;
+  uint64_t set_bytes = 0;
+  double flops = 0, bytes = 0;
+  std::string matrix_dtype;
+  bool has_lengths = false;
+};
+
+/// The buffers of one side, as the worker is told.
+struct Layout {
+  Json arenas, sets;
+  std::vector<int> fds;  ///< one an arena; the caller closes them (close_fds)
+  void close_fds();
+};
+
+/// What verification found.
+struct Finding {
+  bool correct = false;
+  core::Verdict verdict = core::Verdict::kWrong;
+  std::string reason;
+  core::RowError error;
+};
+
+class OracleClient {
+ public:
+  /// Starts kernelseek-oracle and opens the operator. Throws ks::Error where that fails.
+  OracleClient(const std::string& operator_library, const std::string& device, int threads,
+               const std::vector<std::string>& counters_off);
+
+  const Json& device() const { return device_; }
+  uint64_t cold_bytes() const { return cold_bytes_; }
+  /// Seconds spent inside the oracle solving problems (not the evaluator's own share).
+  double solving_s() const { return solving_s_; }
+
+  ProblemInfo problem(const core::Scenario& scenario);
+  /// sampled_rows 0: all rows.
+  void solve(const std::string& slot, const std::string& recipe, uint64_t seed, bool nan_slack, int64_t sampled_rows);
+  Layout lay_out(const std::string& side, int count, uint64_t scratch, uint64_t state, uint64_t schedule);
+  void prepare(const std::string& side, const std::vector<int>& sets, const std::string& slot, uint64_t seed);
+  Finding verify(const std::string& side, const std::vector<int>& sets);
+  bool same_outputs(const std::string& side, int first, int second);
+  void release(const std::string& side);
+  void forget(const std::string& slot);
+
+ private:
+  Json ask(const Json& request, std::vector<int>* fds = nullptr);
+  std::unique_ptr<base::Child> child_;
+  Json device_;
+  uint64_t cold_bytes_ = 0;
+  double solving_s_ = 0;
+};
+
+}  // namespace ks::evaluator

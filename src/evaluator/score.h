@@ -1,0 +1,17 @@
+// From times to ratios, and from ratios to the summary: pure functions of what was measured.
+#pragma once
+
+#include "core/record.h"
+
+namespace ks::evaluator {
+
+/// Fills `ratio` of a scenario from the samples of its sides; "fastest" is the right baseline of least time.
+void score_scenario(core::ScenarioResult& result);
+
+/// Summary over scenarios. A geomean is undefined where the candidate is not correct while that baseline is right.
+core::Summary summarise(const std::vector<const core::ScenarioResult*>& results);
+
+/// Fills summary and by_category; `aa_logs` are |log ratio| of the candidate against itself.
+void score_evaluation(core::Evaluation& evaluation, const std::vector<double>& aa_logs);
+
+}  // namespace ks::evaluator

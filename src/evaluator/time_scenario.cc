@@ -1,0 +1,152 @@
+// Timing of one scenario. A sample is a block of n calls on n distinct input and output sets, made after the previous
+// block was verified; sides take turns (A B B A); the parent's clock brackets each block; every timed output is
+// verified. A worker is frozen between its blocks: it cannot finish late, start early, or disturb the others.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "evaluator/judge_scenario.h"
+#include "stats/intervals.h"
+
+namespace ks::evaluator {
+namespace {
+
+constexpr double kMinBlockUs = 2000;    // so that the cost of asking (tens of us) stays small
+constexpr double kLongCallUs = 200000;  // a call this long needs no second one in its block
+constexpr uint64_t kSetsMemory = 512ull << 20;
+constexpr int kMaxSets = 64;
+
+/// Calls of one block of this side.
+int calls_of_block(const Workbench& bench, const ProblemInfo& problem, double call_us) {
+  if (call_us > kLongCallUs) return 1;
+  const auto cold = static_cast<double>(bench.oracle.cold_bytes()) / static_cast<double>(std::max<uint64_t>(problem.set_bytes, 1));
+  const double wanted = std::max({1.0, std::ceil(cold), std::ceil(kMinBlockUs / std::max(call_us, 1.0))});
+  const double fitting = static_cast<double>(kSetsMemory) / static_cast<double>(std::max<uint64_t>(problem.set_bytes, 1));
+  return static_cast<int>(std::clamp(std::min(wanted, fitting), 1.0, static_cast<double>(kMaxSets)));
+}
+
+/// Sides that are timed, with the sets of their block.
+struct Runner {
+  Contender* side = nullptr;
+  std::vector<int> sets;
+  double lengths_us = 0;  ///< ks_plan_lengths, a call
+  double limit_s = 60;
+};
+
+void disqualify(Runner& runner, core::Verdict verdict, const std::string& reason) {
+  runner.side->result.verdict = verdict;
+  runner.side->result.reason = reason + " (in a timed block)";
+  runner.side->result.samples_us.clear();
+}
+
+/// One sample: prepare, run, verify. False if the side is out.
+bool take_sample(Workbench& bench, const ProblemInfo& problem, Runner& runner, uint64_t seed, bool counted) {
+  Contender& side = *runner.side;
+  bench.oracle.prepare(side.name, runner.sets, "mixture", seed);
+  double elapsed_us = 0, lengths_us = 0;
+  if (problem.has_lengths && side.worker->has_plan_lengths()) {
+    for (const int set : runner.sets) {
+      double one_us = 0;
+      if (const auto failure = side.worker->plan_lengths(set, one_us))
+        return disqualify(runner, failure->verdict, failure->reason), false;
+      lengths_us += std::max(0.0, one_us - bench.host_overhead_us);
+    }
+  }
+  if (const auto failure = side.worker->run(runner.sets, runner.limit_s, elapsed_us))
+    return disqualify(runner, failure->verdict, failure->reason), false;
+  bench.worker_s += elapsed_us * 1e-6;
+  const Finding finding = bench.oracle.verify(side.name, runner.sets);
+  if (!finding.correct) return disqualify(runner, finding.verdict, finding.reason), false;
+  const auto n = static_cast<double>(runner.sets.size());
+  runner.lengths_us = lengths_us / n;
+  if (counted) side.result.samples_us.push_back(std::max(0.0, elapsed_us - bench.host_overhead_us + lengths_us) / n);
+  return true;
+}
+
+/// Lays out the block's sets. The first estimate of a call comes from one call on one set.
+bool open_runner(Workbench& bench, const ProblemInfo& problem, Runner& runner) {
+  Contender& side = *runner.side;
+  runner.sets = {0};
+  if (!take_sample(bench, problem, runner, base::mix64(bench.seed, 99), true)) return false;
+  const double call_us = side.result.samples_us.back();
+  side.result.samples_us.clear();
+  const int count = calls_of_block(bench, problem, call_us);
+  runner.limit_s = std::max(10.0, 30 * call_us * count * 1e-6);
+  Layout layout = bench.oracle.lay_out(side.name, count, side.shape.scratch_bytes, side.shape.state_bytes,
+                                       side.shape.schedule_bytes);
+  auto failure = side.worker->unmap();
+  if (!failure) {
+    Json ignored;
+    ShapeAnswer again;
+    failure = side.worker->map(layout);
+  }
+  layout.close_fds();
+  if (failure) return disqualify(runner, failure->verdict, failure->reason), false;
+  runner.sets.resize(static_cast<size_t>(count));
+  std::iota(runner.sets.begin(), runner.sets.end(), 0);
+  return take_sample(bench, problem, runner, base::mix64(bench.seed, 100), false);  // warm-up
+}
+
+/// Half the width of the widest interval of log ratios against the first side.
+double widest_half_width(const std::vector<Runner>& runners) {
+  double widest = 0;
+  for (size_t i = 1; i < runners.size(); ++i) {
+    const auto& mine = runners[0].side->result.samples_us;
+    const auto& theirs = runners[i].side->result.samples_us;
+    const size_t n = std::min(mine.size(), theirs.size());
+    if (n < 2) return INFINITY;
+    std::vector<double> logs;
+    for (size_t k = 0; k < n; ++k) logs.push_back(std::log(theirs[k] / mine[k]));
+    const auto interval = stats::paired_interval(logs);
+    widest = std::max(widest, 0.5 * (interval.high - interval.low));
+  }
+  return widest;
+}
+
+}  // namespace
+
+double empty_block_us(WorkerClient& worker) {
+  std::vector<double> samples;
+  for (int i = 0; i < 15; ++i) {
+    double elapsed_us = 0;
+    if (worker.run({}, 10, elapsed_us)) return 0;
+    samples.push_back(elapsed_us);
+  }
+  return stats::median(samples);
+}
+
+void time_scenario(Workbench& bench, const core::Scenario& scenario, const ProblemInfo& problem) {
+  std::vector<Runner> runners;
+  for (auto& side : bench.contenders) {
+    if (side.result.verdict != core::Verdict::kCorrect) continue;
+    side.result.samples_us.clear();
+    Runner runner{&side, {}};
+    if (open_runner(bench, problem, runner)) runners.push_back(std::move(runner));
+  }
+  const int64_t start = base::monotonic_ns();
+  uint64_t sample = base::mix64(bench.seed, 1000 + static_cast<uint64_t>(scenario.id));
+  for (int round = 0; round < bench.effort.max_rounds && !runners.empty() && !bench.cancelled(); ++round) {
+    // A B C … C B A: drift hits everyone alike.
+    for (const bool backwards : {false, true}) {
+      for (size_t k = 0; k < runners.size(); ++k) {
+        Runner& runner = runners[backwards ? runners.size() - 1 - k : k];
+        if (runner.side->result.verdict == core::Verdict::kCorrect)
+          take_sample(bench, problem, runner, ++sample, true);
+      }
+    }
+    std::erase_if(runners, [](const Runner& r) { return r.side->result.verdict != core::Verdict::kCorrect; });
+    const double spent_s = static_cast<double>(base::monotonic_ns() - start) * 1e-9;
+    const double per_round_s = spent_s / (round + 1);
+    if (round + 1 < bench.effort.min_rounds) continue;
+    if (widest_half_width(runners) <= bench.effort.target_half_width || spent_s + per_round_s > bench.effort.timing_budget_s)
+      break;
+  }
+  for (auto& runner : runners) {
+    runner.side->result.time_us = stats::median(runner.side->result.samples_us);
+    if (problem.has_lengths && runner.side->worker->has_plan_lengths()) runner.side->result.lengths_us = runner.lengths_us;
+  }
+}
+
+}  // namespace ks::evaluator

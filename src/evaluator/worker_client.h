@@ -1,0 +1,80 @@
+// The parent's side of a worker process: starts it, asks it, measures it with the parent's own clock, and turns every
+// way in which it can fail into a verdict.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/subprocess.h"
+#include "core/record.h"
+#include "evaluator/oracle_client.h"
+
+namespace ks::evaluator {
+
+/// Something that a worker can run: a candidate that was built, or a baseline.
+struct Implementation {
+  std::string name;                  ///< "candidate", or the baseline's
+  std::vector<std::string> command;  ///< of a worker folder; empty: kernelseek-worker
+  std::string folder;                ///< working folder of `command`
+  std::string library;               ///< of a native implementation
+  std::vector<std::pair<std::string, std::string>> env;
+  bool is_candidate = false;
+};
+
+/// A worker that failed: the verdict and the reason in words.
+struct Failure {
+  core::Verdict verdict = core::Verdict::kCrash;
+  std::string reason;
+};
+
+/// Sizes that an implementation asked for, or why it cannot run the shape.
+struct ShapeAnswer {
+  bool supported = false;
+  std::string reason;
+  uint64_t scratch_bytes = 0, state_bytes = 0, schedule_bytes = 0;
+  double plan_us = 0;
+};
+
+class WorkerClient {
+ public:
+  WorkerClient(Implementation implementation, std::string device, int threads, bool sandboxed);
+  ~WorkerClient();
+
+  const Implementation& implementation() const { return implementation_; }
+  const Json& protections() const { return protections_; }
+  const Json& versions() const { return versions_; }
+  bool has_plan_lengths() const { return has_plan_lengths_; }
+
+  // Each of the following answers nothing on success, else what went wrong; after a crash or a time-out the worker is
+  // gone, and start() makes a fresh one.
+  std::optional<Failure> start();
+  std::optional<Failure> shape(const core::Scenario& scenario, const ProblemInfo& problem, ShapeAnswer& answer);
+  std::optional<Failure> map(Layout& layout);
+  std::optional<Failure> plan_lengths(int set, double& elapsed_us);
+  /// One block: runs the calls and measures it from before the worker is thawed to its answer, then freezes it.
+  std::optional<Failure> run(const std::vector<int>& sets, double limit_s, double& elapsed_us);
+  std::optional<Failure> unmap();
+
+  /// Stops every thread of the worker; nothing of it runs until the next request.
+  void freeze();
+  bool running() const { return child_ != nullptr; }
+  void stop();
+
+ private:
+  std::optional<Failure> ask(const Json& request, double limit_s, Json& answer, const std::vector<int>& fds = {});
+  Failure dead(const std::string& doing);
+  void thaw();
+
+  Implementation implementation_;
+  std::string device_;
+  int threads_;
+  bool sandboxed_;
+  std::unique_ptr<base::Child> child_;
+  bool frozen_ = false;
+  bool has_plan_lengths_ = false;
+  Json protections_ = Json::object(), versions_ = Json::object();
+};
+
+}  // namespace ks::evaluator
