@@ -64,7 +64,7 @@ double quantile(std::span<const double> values, double q) {
 
 Interval paired_interval(std::span<const double> differences) {
   KS_CHECK(!differences.empty(), "an interval needs at least one difference");
-  // More than 60 values: the exact distribution is not worth its time; every second pair is as good.
+  // More than 60 values: the newest 60 carry it; the exact distribution of more is not worth its time.
   if (differences.size() >= 6 && differences.size() <= 60) return signed_rank_interval(differences);
   if (differences.size() > 60) return signed_rank_interval(differences.last(60));
   return student_interval(differences);
