@@ -1,0 +1,229 @@
+#include "operators/apply_symmetry.h"
+
+#include <bit>
+#include <cstring>
+
+#include "base/error.h"
+#include "operators/parallel.h"
+
+namespace ks::op {
+namespace {
+
+/// What happens to the columns of a row, prepared once a tensor.
+struct ColumnMove {
+  std::vector<int32_t> source;  ///< empty: the identity
+  std::vector<float> factor;    ///< empty: all 1
+  std::vector<uint32_t> flip;   ///< the dtype's sign bit where the factor is -1; only if all factors are +-1
+  bool only_signs = false;
+};
+
+uint32_t sign_bit(core::Dtype dtype) {
+  return 1u << (8 * core::dtype_bytes(dtype) - 1);
+}
+
+ColumnMove column_move(const Tensor& tensor, const TensorMove& move) {
+  ColumnMove columns;
+  if (move.moves_columns()) columns.source = move.source.back();
+  columns.factor = move.factor;
+  if (columns.factor.empty()) return columns;
+  columns.only_signs = true;
+  for (const float factor : columns.factor) {
+    columns.only_signs = columns.only_signs && (factor == 1.0f || factor == -1.0f);
+    columns.flip.push_back(factor < 0 ? sign_bit(tensor.dtype) : 0);
+  }
+  if (columns.source.empty()) {
+    columns.source.resize(columns.factor.size());
+    for (size_t c = 0; c < columns.source.size(); ++c) columns.source[c] = static_cast<int32_t>(c);
+  }
+  return columns;
+}
+
+template <typename Word>
+void gather(const Word* from, const ColumnMove& columns, Word* to) {
+  const int32_t* source = columns.source.data();
+  const size_t count = columns.source.size();
+  if (columns.flip.empty()) {
+    for (size_t c = 0; c < count; ++c) to[c] = from[source[c]];
+    return;
+  }
+  const uint32_t* flip = columns.flip.data();
+  for (size_t c = 0; c < count; ++c) to[c] = static_cast<Word>(from[source[c]] ^ flip[c]);
+}
+
+/// Powers of two change the exponent alone, so cutting the low half of the product loses nothing.
+void gather_scaled_bf16(const uint16_t* from, const ColumnMove& columns, uint16_t* to) {
+  for (size_t c = 0; c < columns.source.size(); ++c) {
+    const float value = std::bit_cast<float>(static_cast<uint32_t>(from[columns.source[c]]) << 16) * columns.factor[c];
+    to[c] = static_cast<uint16_t>(std::bit_cast<uint32_t>(value) >> 16);
+  }
+}
+
+void move_columns(const Tensor& tensor, const ColumnMove& columns, const std::byte* from, std::byte* to) {
+  const size_t element = core::dtype_bytes(tensor.dtype);
+  if (columns.source.empty()) {
+    std::memcpy(to, from, element * static_cast<size_t>(column_count(tensor)));
+  } else if (columns.factor.empty() || columns.only_signs) {
+    if (element == 4) gather(reinterpret_cast<const uint32_t*>(from), columns, reinterpret_cast<uint32_t*>(to));
+    if (element == 2) gather(reinterpret_cast<const uint16_t*>(from), columns, reinterpret_cast<uint16_t*>(to));
+    if (element == 1) gather(reinterpret_cast<const uint8_t*>(from), columns, reinterpret_cast<uint8_t*>(to));
+  } else if (tensor.dtype == core::Dtype::kBf16) {
+    gather_scaled_bf16(reinterpret_cast<const uint16_t*>(from), columns, reinterpret_cast<uint16_t*>(to));
+  } else {
+    for (size_t c = 0; c < columns.source.size(); ++c)
+      core::store_element(
+          to, tensor.dtype, c,
+          core::load_element(from, tensor.dtype, static_cast<size_t>(columns.source[c])) * columns.factor[c]);
+  }
+}
+
+}  // namespace
+
+bool TensorMove::is_identity() const {
+  if (replacement != nullptr || !factor.empty()) return false;
+  for (const auto& axis : source)
+    if (!axis.empty()) return false;
+  return true;
+}
+
+int64_t column_count(const Tensor& tensor) {
+  return tensor.shape.empty() ? 1 : tensor.shape.back();
+}
+
+int64_t row_count(const Tensor& tensor) {
+  int64_t rows = 1;
+  for (size_t axis = 0; axis + 1 < tensor.shape.size(); ++axis) rows *= tensor.shape[axis];
+  return column_count(tensor) == 0 ? 0 : rows;
+}
+
+bool is_packed(const Tensor& tensor) {
+  int64_t stride = 1;
+  for (size_t axis = tensor.shape.size(); axis-- > 0;) {
+    if (tensor.shape[axis] != 1 && tensor.strides[axis] != stride) return false;
+    stride *= tensor.shape[axis];
+  }
+  return true;
+}
+
+TensorMove move_of(const Problem& problem, int index, const Symmetry& symmetry) {
+  const Tensor& tensor = problem.tensors.at(static_cast<size_t>(index));
+  TensorMove move;
+  move.source.resize(tensor.shape.size());
+  for (const auto& map : symmetry.axes) {
+    if (map.tensor != index) continue;
+    const auto axis = static_cast<size_t>(map.axis);
+    KS_CHECK(axis < tensor.shape.size(), "a symmetry names axes that its tensor has");
+    KS_CHECK(static_cast<int64_t>(map.source.size()) == tensor.shape[axis], "an axis map has an entry for each index");
+    KS_CHECK(move.source[axis].empty(), "a symmetry gives at most one map for an axis");
+    for (const int32_t i : map.source) KS_CHECK(i >= 0 && i < tensor.shape[axis], "an axis map stays inside its axis");
+    move.source[axis] = map.source;
+  }
+  for (const auto& factor : symmetry.factors) {
+    if (factor.tensor != index) continue;
+    KS_CHECK(static_cast<int64_t>(factor.factor.size()) == column_count(tensor), "there is a factor for each column");
+    KS_CHECK(move.factor.empty(), "a symmetry gives at most one list of factors for a tensor");
+    move.factor = factor.factor;
+  }
+  for (const auto& replacement : symmetry.replacements) {
+    if (replacement.tensor != index) continue;
+    KS_CHECK(replacement.bytes.size() == tensor.bytes, "a replacement fills its tensor");
+    move.replacement = &replacement.bytes;
+  }
+  return move;
+}
+
+RowWalk::RowWalk(const Tensor& tensor, const TensorMove& move, int64_t begin) : tensor_(tensor), move_(move) {
+  const size_t axes = tensor.shape.empty() ? 0 : tensor.shape.size() - 1;
+  index_.assign(axes, 0);
+  dense_.assign(axes, 1);
+  for (size_t axis = axes; axis-- > 1;) dense_[axis - 1] = dense_[axis] * tensor.shape[axis];
+  int64_t rest = begin;
+  for (size_t axis = axes; axis-- > 0;) {
+    if (tensor.shape[axis] == 0) return;
+    index_[axis] = rest % tensor.shape[axis];
+    rest /= tensor.shape[axis];
+  }
+  now_.row = begin;
+  place();
+}
+
+int64_t RowWalk::source_of(size_t axis) const {
+  const auto& source = move_.source[axis];
+  return source.empty() ? index_[axis] : source[static_cast<size_t>(index_[axis])];
+}
+
+void RowWalk::place() {
+  now_.offset = now_.old_row = now_.old_offset = 0;
+  for (size_t axis = 0; axis < index_.size(); ++axis) {
+    const int64_t old = source_of(axis);
+    now_.offset += index_[axis] * tensor_.strides[axis];
+    now_.old_row += old * dense_[axis];
+    now_.old_offset += old * tensor_.strides[axis];
+  }
+}
+
+void RowWalk::next() {
+  ++now_.row;
+  for (size_t axis = index_.size(); axis-- > 0;) {
+    if (++index_[axis] < tensor_.shape[axis]) break;
+    index_[axis] = 0;
+  }
+  place();
+}
+
+void transform_tensor(const Problem& problem, int index, const Symmetry& symmetry, const std::byte* from, std::byte* to,
+                      int threads) {
+  const Tensor& tensor = problem.tensors.at(static_cast<size_t>(index));
+  const TensorMove move = move_of(problem, index, symmetry);
+  if (move.replacement != nullptr) {
+    if (tensor.bytes > 0) std::memcpy(to, move.replacement->data(), tensor.bytes);
+    return;
+  }
+  if (tensor.bytes == 0) return;
+  if (move.is_identity() || !is_packed(tensor)) std::memcpy(to, from, tensor.bytes);
+  if (move.is_identity()) return;
+  const ColumnMove columns = column_move(tensor, move);
+  const auto element = static_cast<int64_t>(core::dtype_bytes(tensor.dtype));
+  parallel_ranges(row_count(tensor), threads, [&](int64_t begin, int64_t end) {
+    RowWalk walk(tensor, move, begin);
+    for (int64_t row = begin; row < end; ++row, walk.next())
+      move_columns(tensor, columns, from + walk.now().old_offset * element, to + walk.now().offset * element);
+  });
+}
+
+Expected::Rows transform_rows(const Problem& problem, int index, const Symmetry& symmetry, const Expected::Rows& rows) {
+  const Tensor& tensor = problem.tensors.at(static_cast<size_t>(index));
+  const TensorMove move = move_of(problem, index, symmetry);
+  if (rows.values.empty() || move.is_identity()) return rows;
+  Expected::Rows moved = rows;
+  const auto columns = static_cast<size_t>(column_count(tensor));
+  RowWalk walk(tensor, move, 0);
+  for (int64_t r = 0, count = row_count(tensor); r < count; ++r, walk.next()) {
+    const auto row = static_cast<size_t>(r), old = static_cast<size_t>(walk.now().old_row);
+    for (size_t c = 0; c < columns; ++c) {
+      const size_t source = move.moves_columns() ? static_cast<size_t>(move.source.back()[c]) : c;
+      const float value = rows.values[old * columns + source];
+      moved.values[row * columns + c] = move.factor.empty() ? value : value * move.factor[c];
+    }
+    if (!rows.known.empty()) moved.known[row] = rows.known[old];
+    if (!rows.unchanged.empty()) moved.unchanged[row] = rows.unchanged[old];
+  }
+  return moved;
+}
+
+Buffers transform_buffers(const Problem& problem, const Symmetry& symmetry, const Buffers& buffers) {
+  Buffers moved;
+  for (size_t t = 0; t < buffers.size(); ++t) {
+    moved.emplace_back(buffers[t].size());
+    transform_tensor(problem, static_cast<int>(t), symmetry, buffers[t].data(), moved[t].data());
+  }
+  return moved;
+}
+
+Expected transform_expected(const Problem& problem, const Symmetry& symmetry, const Expected& expected) {
+  Expected moved;
+  for (size_t t = 0; t < expected.tensors.size(); ++t)
+    moved.tensors.push_back(transform_rows(problem, static_cast<int>(t), symmetry, expected.tensors[t]));
+  return moved;
+}
+
+}  // namespace ks::op
