@@ -1,0 +1,30 @@
+// What one launch of the forward kernel is given: by value, in constant memory.
+#pragma once
+
+#include <cuda.h>
+
+#include "kernels/attention/parts/schedule.cuh"
+#include "kernels/attention/problem.h"
+
+namespace ks::fa3 {
+
+/// What is known before the pointers are.
+struct ForwardTerms {
+  attention::AttentionProblem problem;
+  attention::TileOrder order;
+  int granule;      ///< keys that one box brings: the whole block, or what a page and a block have in common
+  int origin_step;  ///< block 0 may start at any multiple of this key
+  int query_bytes;  ///< bytes of the query boxes of a tile
+  float scale_log2;  ///< what scores are multiplied with inside exp2: scale, or the cap, times log2(e)
+  float cap_scale;   ///< soft cap: scale / cap
+  uint32_t ratio_reciprocal;  ///< floor(65536 / ratio) + 1: row / ratio by one multiply, for rows below 256
+};
+
+struct ForwardParams : ForwardTerms {
+  CUtensorMap query_map;  ///< (column, head, row, member), box (64, ratio, positions a tile, 1)
+  CUtensorMap key_map;    ///< (column, key, kv head, member or page), box (64, granule, 1, 1)
+  CUtensorMap value_map;  ///< likewise
+  attention::TileCounters* counters;
+};
+
+}  // namespace ks::fa3

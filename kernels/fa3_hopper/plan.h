@@ -1,0 +1,40 @@
+// From a shape to a plan: which compiled kernel, how rows are tiled, which boxes the copy engine brings. No pointers.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+
+#include "attention_fwd.h"
+#include "kernels/fa3_hopper/configs.h"
+#include "kernels/fa3_hopper/forward_params.h"
+
+namespace ks::fa3 {
+
+/// A tensor map before its address is known.
+struct MapSpec {
+  cuuint64_t dims[4];
+  cuuint64_t strides[3];  ///< bytes, of dims 1 to 3
+  cuuint32_t box[4];
+};
+
+struct Plan {
+  ForwardTerms params;  ///< without pointers
+  MapSpec query;
+  MapSpec key;
+  MapSpec value;
+  int kernel;  ///< kernel_index()
+  Element type;
+  int blocks_per_sm;
+  int64_t most_tiles;  ///< no call of this shape has more
+};
+
+/// Place of a kernel in the entry's table.
+constexpr int kernel_index(ForwardShape shape, Element type, bool softcap) {
+  return (static_cast<int>(shape) * 2 + static_cast<int>(type)) * 2 + (softcap ? 1 : 0);
+}
+
+/// Fills the plan; false if this shape is not handled.
+bool make_plan(const ks_attention_fwd_shape& shape, Plan& plan);
+
+}  // namespace ks::fa3

@@ -1,0 +1,61 @@
+// Loads and stores: shared memory by 32-bit address, matrices, read-only and vector global accesses, atomics.
+#pragma once
+
+#include <cstdint>
+
+namespace ks::ptx {
+
+/// The 32-bit shared-memory address of a pointer into shared memory.
+__device__ __forceinline__ uint32_t cvta_shared(const void* pointer) {
+  return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
+}
+
+/// Four 8x8 matrices of 16-bit elements to shared memory; lane i gives the address of row i % 8 of matrix i / 8.
+__device__ __forceinline__ void stmatrix_x4(uint32_t address, uint32_t r0, uint32_t r1, uint32_t r2, uint32_t r3) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};\n" ::"r"(address), "r"(r0), "r"(r1),
+               "r"(r2), "r"(r3)
+               : "memory");
+}
+
+/// Sixteen bytes from shared memory.
+__device__ __forceinline__ uint4 ld_shared_v4(uint32_t address) {
+  uint4 v;
+  asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];\n"
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+               : "r"(address)
+               : "memory");
+  return v;
+}
+
+/// Sixteen bytes to shared memory.
+__device__ __forceinline__ void st_shared_v4(uint32_t address, uint4 v) {
+  asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};\n" ::"r"(address), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
+               : "memory");
+}
+
+/// Sixteen bytes to global memory.
+__device__ __forceinline__ void st_global_v4(void* address, uint4 v) {
+  asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};\n" ::"l"(address), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
+               : "memory");
+}
+
+/// A word of memory that nothing writes during the kernel.
+__device__ __forceinline__ int32_t ld_global_nc(const int32_t* address) {
+  int32_t v;
+  asm volatile("ld.global.nc.s32 %0, [%1];\n" : "=r"(v) : "l"(address));
+  return v;
+}
+
+/// Adds to a global counter and returns what it held before.
+__device__ __forceinline__ int32_t atom_add_global(int32_t* address, int32_t value) {
+  int32_t before;
+  asm volatile("atom.global.add.s32 %0, [%1], %2;\n" : "=r"(before) : "l"(address), "r"(value) : "memory");
+  return before;
+}
+
+/// Writes a word of global memory.
+__device__ __forceinline__ void st_global(int32_t* address, int32_t value) {
+  asm volatile("st.global.s32 [%0], %1;\n" ::"l"(address), "r"(value) : "memory");
+}
+
+}  // namespace ks::ptx

@@ -1,0 +1,30 @@
+// Copies of tensor boxes by the copy engine (PTX ISA, cp.async.bulk.tensor) and of plain byte ranges (cp.async.bulk).
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+
+namespace ks::ptx {
+
+/// Cache policies of the copy engine, as createpolicy would encode them.
+inline constexpr uint64_t kEvictNormal = 0x1000000000000000ull;
+inline constexpr uint64_t kEvictFirst = 0x12F0000000000000ull;
+inline constexpr uint64_t kEvictLast = 0x14F0000000000000ull;
+
+/// Fetches a tensor map into its cache.
+__device__ __forceinline__ void prefetch_tensormap(const CUtensorMap* map) {
+  asm volatile("prefetch.tensormap [%0];\n" ::"l"(map) : "memory");
+}
+
+/// Copies the box at (c0, c1, c2, c3) to shared memory; its bytes are counted on `barrier`, outside elements are zero.
+__device__ __forceinline__ void cp_async_bulk_tensor_4d_load(uint32_t destination, const CUtensorMap* map, int c0, int c1,
+                                                             int c2, int c3, uint32_t barrier, uint64_t policy) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint"
+      " [%0], [%1, {%2, %3, %4, %5}], [%6], %7;\n" ::"r"(destination),
+      "l"(map), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(barrier), "l"(policy)
+      : "memory");
+}
+
+}  // namespace ks::ptx
