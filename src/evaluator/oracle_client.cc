@@ -84,8 +84,9 @@ void OracleClient::prepare(const std::string& side, const std::vector<int>& sets
   ask({{"do", "prepare"}, {"side", side}, {"sets", sets}, {"slot", slot}, {"seed", seed}});
 }
 
-Finding OracleClient::verify(const std::string& side, const std::vector<int>& sets) {
-  const Json answer = ask({{"do", "verify"}, {"side", side}, {"sets", sets}});
+Finding OracleClient::verify(const std::string& side, const std::vector<int>& sets,
+                             const std::vector<std::string>& skip) {
+  const Json answer = ask({{"do", "verify"}, {"side", side}, {"sets", sets}, {"skip", skip}});
   const auto number = [&](const char* key) {
     return answer[key].is_null() ? std::numeric_limits<double>::infinity() : answer[key].get<double>();
   };

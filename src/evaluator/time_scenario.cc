@@ -57,7 +57,7 @@ bool take_sample(Workbench& bench, const ProblemInfo& problem, Runner& runner, u
   if (const auto failure = side.worker->run(runner.sets, runner.limit_s, elapsed_us))
     return disqualify(runner, failure->verdict, failure->reason), false;
   bench.worker_s += elapsed_us * 1e-6;
-  const Finding finding = bench.oracle.verify(side.name, runner.sets);
+  const Finding finding = bench.oracle.verify(side.name, runner.sets, side.shape.unwritten);
   if (!finding.correct) return disqualify(runner, finding.verdict, finding.reason), false;
   const auto n = static_cast<double>(runner.sets.size());
   runner.lengths_us = lengths_us / n;
@@ -74,14 +74,11 @@ bool open_runner(Workbench& bench, const ProblemInfo& problem, Runner& runner) {
   side.result.samples_us.clear();
   const int count = calls_of_block(bench, problem, call_us);
   runner.limit_s = std::max(10.0, 30 * call_us * count * 1e-6);
+  // The worker lets go of the old buffers before they are freed.
+  auto failure = side.worker->unmap();
   Layout layout = bench.oracle.lay_out(side.name, count, side.shape.scratch_bytes, side.shape.state_bytes,
                                        side.shape.schedule_bytes);
-  auto failure = side.worker->unmap();
-  if (!failure) {
-    Json ignored;
-    ShapeAnswer again;
-    failure = side.worker->map(layout);
-  }
+  if (!failure) failure = side.worker->map(layout);
   layout.close_fds();
   if (failure) return disqualify(runner, failure->verdict, failure->reason), false;
   runner.sets.resize(static_cast<size_t>(count));

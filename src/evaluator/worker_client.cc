@@ -135,6 +135,9 @@ std::optional<Failure> WorkerClient::shape(const core::Scenario& scenario, const
   result.state_bytes = answer.value("state_bytes", uint64_t{0});
   result.schedule_bytes = answer.value("schedule_bytes", uint64_t{0});
   result.plan_us = answer.value("plan_ns", 0.0) * 1e-3;
+  result.unwritten.clear();
+  if (!implementation_.is_candidate && answer.contains("unwritten"))
+    result.unwritten = answer["unwritten"].get<std::vector<std::string>>();
   return std::nullopt;
 }
 

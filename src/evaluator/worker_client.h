@@ -35,6 +35,7 @@ struct ShapeAnswer {
   std::string reason;
   uint64_t scratch_bytes = 0, state_bytes = 0, schedule_bytes = 0;
   double plan_us = 0;
+  std::vector<std::string> unwritten;  ///< outputs that a baseline does not have; empty for candidates
 };
 
 class WorkerClient {

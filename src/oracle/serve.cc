@@ -4,6 +4,9 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "oracle/oracle.h"
+#ifdef KS_WITH_CUDA
+#include "device/cuda/cuda_device.h"
+#endif
 
 namespace ks::oracle {
 namespace {
@@ -109,6 +112,14 @@ op::Coverage coverage_from(const Json& request) {
   return coverage;
 }
 
+std::unique_ptr<device::Device> make_device(const std::string& kind, [[maybe_unused]] int ordinal, int threads) {
+  if (kind == "cpu") return device::make_cpu_device(threads);
+#ifdef KS_WITH_CUDA
+  if (kind == "cuda") return device::make_cuda_device(ordinal);
+#endif
+  throw Error("this build has no device \"{}\"{}", kind, kind == "cuda" ? ": it was made without a CUDA compiler" : "; known: cpu, cuda");
+}
+
 /// What a request asks for, done. `shares` are descriptors to send along.
 class Server {
  public:
@@ -131,8 +142,7 @@ class Server {
   Json open(const Json& request) {
     const auto kind = request.value("device", "cpu");
     const int threads = request.value("threads", 1);
-    if (kind != "cpu") throw Error("oracle: no device \"{}\" in this build", kind);
-    oracle_ = std::make_unique<Oracle>(request["operator"], device::make_cpu_device(threads), threads);
+    oracle_ = std::make_unique<Oracle>(request["operator"], make_device(kind, request.value("ordinal", 0), threads), threads);
     if (request.contains("counters_off")) set_counters(oracle_->counters(), request["counters_off"]);
     return Json{{"ok", true},
                 {"name", oracle_->the_operator().name()},
@@ -168,8 +178,9 @@ class Server {
   /// Verifies several sets; the first that is not correct decides.
   Json verify(const Json& request) {
     Finding worst;
+    const auto skip = request.value("skip", std::vector<std::string>{});
     for (const int set : request["sets"].get<std::vector<int>>()) {
-      const Finding finding = oracle_->verify(request["side"], set);
+      const Finding finding = oracle_->verify(request["side"], set, skip);
       if (!finding.ok) return finding_json(finding);
       if (finding.worst >= worst.worst) worst = finding;
     }
@@ -187,7 +198,7 @@ class Server {
 // | solve   | slot, recipe, seed, nan_slack, sampled_rows                     | seconds                                 |
 // | layout  | side, count, scratch_bytes, state_bytes, schedule_bytes         | arenas (+ descriptors), sets            |
 // | prepare | side, sets, slot, seed (0: as they are)                         |                                         |
-// | verify  | side, sets                                                      | correct, verdict, reason, worst, mean   |
+// | verify  | side, sets, skip (outputs that the side lacks)                  | correct, verdict, reason, worst, mean   |
 // | same    | side, first, second                                             | same                                    |
 // | release | side                                                            |                                         |
 // | forget  | slot                                                            |                                         |
