@@ -135,12 +135,20 @@ class Operator {
   virtual Expected solve(const Problem& problem, const Buffers& buffers, const Coverage& coverage,
                          int threads) const = 0;
 
+  /// The plain GPU form of solve, on all rows: `inputs` are device addresses in the order of Problem::tensors, `values`
+  /// those of dense float arrays for the outputs (null for inputs), `stream` a cudaStream_t. False where this operator
+  /// has none for the problem; the caller checks it against solve() on sampled rows each time.
+  virtual bool solve_on_gpu(const Problem& /*problem*/, const std::vector<const void*>& /*inputs*/,
+                            const std::vector<float*>& /*values*/, void* /*stream*/) const {
+    return false;
+  }
+
   /// A random symmetry of the problem with these inputs; one without entries if the operator has none.
   virtual Symmetry draw_symmetry(const Problem& problem, const Buffers& buffers, uint64_t seed) const = 0;
 };
 
 /// Bumped when this interface changes; a library built against another version is refused.
-inline constexpr int kOperatorInterfaceVersion = 1;
+inline constexpr int kOperatorInterfaceVersion = 2;
 
 }  // namespace ks::op
 

@@ -75,6 +75,12 @@ class Device {
   virtual void transform(const op::Problem& problem, int index, const op::Symmetry& symmetry, Span from, Span to) = 0;
 
   virtual std::unique_ptr<ExpectedOnDevice> keep(const op::Problem& problem, const op::Expected& expected) = 0;
+  /// The answer computed where the inputs lie, all rows, if the operator has that form; else null. `checked` holds
+  /// rows of the float64 reference: where the two disagree, ks::Error is thrown (the oracle itself would be wrong).
+  virtual std::unique_ptr<ExpectedOnDevice> solve_here(const op::Operator& /*the_operator*/, const op::Problem& /*problem*/,
+                                                       const std::vector<Span>& /*inputs*/, const op::Expected& /*checked*/) {
+    return nullptr;
+  }
   /// Compares an output (or the written part of an in-out tensor, whose initial bytes were `initial`) with what the
   /// symmetry makes of the expected values. Bytes between rows must still be poison (outputs) or initial (in-outs).
   virtual RowReport compare(const op::Problem& problem, int index, const op::Symmetry& symmetry,

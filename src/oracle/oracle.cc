@@ -11,6 +11,9 @@
 namespace ks::oracle {
 namespace {
 
+constexpr double kHostFlops = 4e9;   // below this the host's float64 answer is as quick
+constexpr int64_t kCheckedRows = 64;
+
 uint64_t align_up(uint64_t value, uint64_t alignment) { return (value + alignment - 1) / alignment * alignment; }
 
 uint32_t poison_of(core::Dtype dtype) {
@@ -86,7 +89,6 @@ void Oracle::solve(const std::string& slot, const std::string& recipe, uint64_t 
   Solved solved;
   for (const auto& tensor : problem_->tensors) solved.inputs.emplace_back(tensor.bytes);
   operator_->make_inputs(*problem_, recipe, seed, nan_slack, solved.inputs);
-  solved.expected = operator_->solve(*problem_, solved.inputs, coverage, threads_);
   uint64_t bytes = 0;
   for (const auto& tensor : problem_->tensors) {
     solved.base.push_back({0, bytes, tensor.bytes});
@@ -97,7 +99,13 @@ void Oracle::solve(const std::string& slot, const std::string& recipe, uint64_t 
     solved.base[t].arena = solved.base_arena;
     if (problem_->tensors[t].role != op::Role::kOutput) device_->upload(solved.base[t], solved.inputs[t].data());
   }
-  solved.on_device = device_->keep(*problem_, solved.expected);
+  // Large problems on a device that can: all rows there, checked against float64 on some rows here.
+  const bool large = device_->kind() != "cpu" && problem_->flops > kHostFlops && coverage.kind == op::Coverage::Kind::kAllRows;
+  const op::Coverage sampled{op::Coverage::Kind::kSampledRows, secret_, kCheckedRows};
+  solved.expected = operator_->solve(*problem_, solved.inputs, large ? sampled : coverage, threads_);
+  if (large) solved.on_device = device_->solve_here(*operator_, *problem_, solved.base, solved.expected);
+  if (large && solved.on_device == nullptr) solved.expected = operator_->solve(*problem_, solved.inputs, coverage, threads_);
+  if (solved.on_device == nullptr) solved.on_device = device_->keep(*problem_, solved.expected);
   solved_[slot] = std::move(solved);
 }
 

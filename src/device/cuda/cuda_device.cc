@@ -195,6 +195,27 @@ class CudaDevice : public Device {
     return result;
   }
 
+  std::unique_ptr<ExpectedOnDevice> solve_here(const op::Operator& the_operator, const op::Problem& problem,
+                                               const std::vector<Span>& inputs, const op::Expected& checked) override {
+    auto result = std::make_unique<CudaExpected>();
+    std::vector<const void*> addresses;
+    std::vector<float*> values;
+    for (size_t t = 0; t < problem.tensors.size(); ++t) {
+      const op::Tensor& tensor = problem.tensors[t];
+      ExpectedRows rows;
+      if (tensor.role == op::Role::kOutput)
+        rows.values = DeviceMemory(static_cast<uint64_t>(op::row_count(tensor) * op::column_count(tensor)) * sizeof(float));
+      addresses.push_back(at(inputs[t]));
+      values.push_back(rows.values.as<float>());
+      result->tensors.push_back(std::move(rows));
+    }
+    if (!the_operator.solve_on_gpu(problem, addresses, values, stream_)) return nullptr;
+    wait();
+    for (size_t t = 0; t < problem.tensors.size(); ++t)
+      if (problem.tensors[t].role == op::Role::kOutput) check_against(problem.tensors[t], checked.tensors[t], values[t]);
+    return result;
+  }
+
   RowReport compare(const op::Problem& problem, int index, const op::Symmetry& symmetry,
                     const ExpectedOnDevice& expected, Span got, const std::vector<std::byte>* initial) override {
     const op::Tensor& tensor = problem.tensors[static_cast<size_t>(index)];
@@ -235,6 +256,27 @@ class CudaDevice : public Device {
     KS_CHECK(span.offset + span.bytes <= arena.bytes, "a span lies in its arena");
     return static_cast<std::byte*>(arena.data) + span.offset;
   }
+  /// The float32 answer must agree with the float64 one far better than any limit.
+  static void check_against(const op::Tensor& tensor, const op::Expected::Rows& checked, const float* values) {
+    const auto columns = static_cast<size_t>(op::column_count(tensor));
+    std::vector<float> row(columns);
+    for (size_t r = 0; r < checked.known.size(); ++r) {
+      if (checked.known[r] == 0) continue;
+      KS_CUDA(cudaMemcpy(row.data(), values + r * columns, columns * sizeof(float), cudaMemcpyDeviceToHost));
+      const float* want = checked.values.data() + r * columns;
+      double difference = 0, norm = 0;
+      for (size_t c = 0; c < columns; ++c) {
+        if (row[c] == want[c]) continue;
+        difference += std::pow(static_cast<double>(row[c]) - static_cast<double>(want[c]), 2);
+        norm += std::pow(static_cast<double>(want[c]), 2);
+      }
+      const double error = tensor.rule == op::OutputRule::kAbsolute ? std::sqrt(difference) : std::sqrt(difference / std::max(norm, 1e-300));
+      if (difference != 0 && !(error <= 0.1 * tensor.limit))
+        throw Error("the GPU's reference disagrees with the float64 one at {}: {:.3g} (at most {:.3g})",
+                    op::row_name(tensor, static_cast<int64_t>(r)), error, 0.1 * tensor.limit);
+    }
+  }
+
   void wait() const { KS_CUDA(cudaStreamSynchronize(stream_)); }
 
   template <typename Launch>
