@@ -107,7 +107,14 @@ Toolchain toolchain_for(const Candidate& candidate, const std::string& device) {
       tools.compile_flags.push_back("-gencode");
       tools.compile_flags.push_back(fmt::format("arch=compute_{0},code=sm_{0}", candidate.arch));
     }
-    tools.link_flags = {"-shared", "-cudart", "static", "-lcuda"};
+    tools.link_flags = {"-shared", "-cudart", "static"};
+    // The driver itself need not be here to build against it.
+    for (const char* stubs : {"../lib64/stubs", "../targets/x86_64-linux/lib/stubs", "../lib/stubs"}) {
+      const auto folder = fs::path(tools.program).parent_path() / stubs;
+      if (!fs::exists(folder / "libcuda.so")) continue;
+      tools.link_flags.insert(tools.link_flags.end(), {"-L" + folder.lexically_normal().string(), "-lcuda"});
+      break;
+    }
     tools.limit_s = kCudaCompileLimitS;
   } else {
     tools.program = "g++";
@@ -207,6 +214,16 @@ std::string with_given_paths(std::string text, const Candidate& candidate) {
   for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
     text.replace(at, from.size(), to);
   return text;
+}
+
+/// What is in Build::ptxas need not be in the log as well.
+std::string without_ptxas_figures(const std::string& text) {
+  std::istringstream stream(text);
+  std::string result;
+  for (std::string line; std::getline(stream, line);)
+    if (line.find("ptxas info") == std::string::npos && line.find("bytes stack frame") == std::string::npos)
+      result += line + "\n";
+  return result;
 }
 
 void sync_path(const fs::path& path) {
@@ -318,6 +335,7 @@ Build build_candidate(const Candidate& candidate, const std::string& device, int
   build.ptxas = parse_ptxas(step.output);
   build.log = first_errors(with_given_paths(step.output, candidate));
   if (!step.ok) return build;
+  build.log = first_errors(without_ptxas_figures(with_given_paths(step.output, candidate)));
   if (const auto missed = missed_file(shop, files); !missed.empty()) {
     build.log = fmt::format(
         "error: {} is included in a way that the source hash does not see; name it in a plain #include\n", missed);
