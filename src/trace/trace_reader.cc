@@ -5,9 +5,6 @@
 
 namespace ks::trace {
 
-namespace {
-
-/// An event from a parsed line; nothing where keys are missing or of another type.
 std::optional<Event> event_from(Json& json) {
   if (!json.is_object()) return std::nullopt;
   Event event;
@@ -21,8 +18,6 @@ std::optional<Event> event_from(Json& json) {
   if (event.seq <= 0 || event.kind.empty()) return std::nullopt;
   return event;
 }
-
-}  // namespace
 
 std::optional<Event> parse_event(std::string_view line) {
   Counters ignored;

@@ -16,6 +16,9 @@ namespace ks::trace {
 /// The event of one line of a trace file; nothing where it is not one.
 std::optional<Event> parse_event(std::string_view line);
 
+/// An event from a parsed line, which is emptied; nothing where keys are missing or of another type.
+std::optional<Event> event_from(Json& json);
+
 /// Streams the events of one trace file.
 class TraceReader {
  public:
