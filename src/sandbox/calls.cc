@@ -43,6 +43,7 @@ class Filter {
     if (context_ != nullptr) {
       ::seccomp_attr_set(context_.get(), SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
       ::seccomp_attr_set(context_.get(), SCMP_FLTATR_CTL_TSYNC, 1);
+      ::seccomp_attr_set(context_.get(), SCMP_FLTATR_CTL_NNP, 0);  // set_no_new_privileges() has done it
       ::seccomp_attr_set(context_.get(), SCMP_FLTATR_CTL_OPTIMIZE, 2);
     }
     if (!problem_.empty()) return problem_;
@@ -103,6 +104,7 @@ void rule_files(Filter& filter, const Confinement& confinement) {
 }
 
 void rule_rest(Filter& filter, const Confinement& confinement) {
+  filter.rule(SCMP_ACT_ALLOW, "seccomp");  // for seal(), which then makes it deadly
   for (const int what : {PR_SET_NAME, PR_GET_NAME, PR_GET_DUMPABLE, 0x53564d41 /* PR_SET_VMA */})
     filter.rule(SCMP_ACT_ALLOW, "prctl", {equal(0, static_cast<uint64_t>(what))});
   filter.rule(SCMP_ACT_ALLOW, "prlimit64", {equal(2, 0)});  // reading a limit, not setting it
@@ -139,9 +141,11 @@ Json filter_calls(const Confinement& confinement, int& witness_fd) {
   return load_filter(confinement, SCMP_ACT_KILL_PROCESS, witness_fd);
 }
 
-Json forbid_opening() {
+Json close_filter(const Confinement& confinement) {
   Filter filter(SCMP_ACT_ALLOW);
-  for (const char* name : kOpenCalls) filter.rule(SCMP_ACT_ERRNO(EPERM), name);
+  filter.rule(SCMP_ACT_KILL_PROCESS, "seccomp");
+  if (!confinement.interpreter && !confinement.device_files)
+    for (const char* name : kOpenCalls) filter.rule(SCMP_ACT_ERRNO(EPERM), name);
   return filter.load();
 }
 

@@ -21,6 +21,7 @@ Json restrict_files(const Confinement& confinement);
 
 /// The filter on system calls. `witness_fd` is set where a witness was wanted and can be had.
 Json filter_calls(const Confinement& confinement, int& witness_fd);
-Json forbid_opening();
+/// seal()'s filter: no further filters, and no file opened where that can be had.
+Json close_filter(const Confinement& confinement);
 
 }  // namespace ks::sandbox

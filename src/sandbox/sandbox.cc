@@ -24,10 +24,9 @@ Confined confine(const Confinement& confinement) {
 
 Json seal(const Confinement& confinement) {
   Json report = Json::object();
-  if (confinement.interpreter || confinement.device_files)
+  report["no_files"] = close_filter(confinement);
+  if (report["no_files"] == true && (confinement.interpreter || confinement.device_files))
     report["no_files"] = "this kind of worker reads files while it works; it can write none";
-  else
-    report["no_files"] = forbid_opening();
   return report;
 }
 
