@@ -13,7 +13,9 @@ using core::Dtype;
 
 constexpr int64_t kStretch = 128;       // one dominant key in each so many
 constexpr int64_t kLargeKeyEvery = 61;  // prime, so that it falls on every place of a tile
-constexpr int64_t kOutlierEvery = 37;
+constexpr size_t kKeyOutlierEvery = 37;
+// Often enough that no row's norm rests on one or two columns: rounding alone would then fail it.
+constexpr size_t kValueOutlierEvery = 5;
 
 /// Purposes that draw from one head's seed.
 enum Purpose : uint64_t { kQuery = 1, kKey, kValue, kQueryCentre, kKeyCentre, kValueCentre, kPlaces };
@@ -82,7 +84,7 @@ void HeadMaker::query_row(int64_t row_number, float* out) const {
   if (!query_centre_.empty())
     for (size_t c = 0; c < columns; ++c) out[c] += query_centre_[c];
   if (character_ == Character::kOutlierChannels)
-    for (size_t c = seed_ % kOutlierEvery; c < columns; c += kOutlierEvery) out[c] *= 0.5f;
+    for (size_t c = seed_ % kKeyOutlierEvery; c < columns; c += kKeyOutlierEvery) out[c] *= 0.5f;
 }
 
 void HeadMaker::key_row(int64_t j, float* out) const {
@@ -95,7 +97,7 @@ void HeadMaker::key_row(int64_t j, float* out) const {
   if (!key_centre_.empty())
     for (size_t c = 0; c < columns; ++c) out[c] += key_centre_[c];
   if (character_ == Character::kOutlierChannels)
-    for (size_t c = seed_ % kOutlierEvery; c < columns; c += kOutlierEvery) out[c] *= 8;
+    for (size_t c = seed_ % kKeyOutlierEvery; c < columns; c += kKeyOutlierEvery) out[c] *= 8;
   if (character_ == Character::kDominant && dominant_key(j / kStretch) == j) {
     // Scores of 12, 18, 24 or 30 against queries near +-2: rows that see different stretches have different winners.
     const float score = 12.0f + 6.0f * static_cast<float>(base::mix64(seed_, static_cast<uint64_t>(j)) % 4);
@@ -117,7 +119,7 @@ void HeadMaker::value_row(int64_t j, float* out) const {
   if (!value_centre_.empty())
     for (size_t c = 0; c < columns; ++c) out[c] += value_centre_[c];
   if (character_ == Character::kOutlierChannels)
-    for (size_t c = (seed_ >> 8) % kOutlierEvery; c < columns; c += kOutlierEvery) out[c] *= 32;
+    for (size_t c = (seed_ >> 8) % kValueOutlierEvery; c < columns; c += kValueOutlierEvery) out[c] *= 4;
 }
 
 }  // namespace ks::attention_fwd

@@ -3,6 +3,7 @@
 // magnitude lie.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -13,7 +14,7 @@ namespace ks::attention_fwd {
 
 enum class Character {
   kPlain,            ///< standard normal
-  kOutlierChannels,  ///< a few columns of the keys 8 and of the values 32 times as large
+  kOutlierChannels,  ///< some columns of the keys 8 and of the values 4 times as large
   kLargeKeys,        ///< one key of 61 has 6 times the norm
   kConstant,         ///< queries, keys and values vary by a tenth around one vector each
   kTiny,             ///< everything far below 1
@@ -22,7 +23,8 @@ enum class Character {
   kOneHotBlocks,     ///< plain, but the values of a block of keys are one-hot: what a block adds shows
   kConstantValues    ///< plain, but all values of a head are one vector: the answer is that vector
 };
-inline constexpr int kMixtureCharacters = 7;  ///< the first so many make up the mixture
+inline constexpr size_t kSensitiveCharacters = 3;  ///< in the first so many every key counts
+inline constexpr size_t kMixtureCharacters = 7;    ///< the first so many make up the mixture
 
 /// Makes the rows of one head of one member.
 class HeadMaker {

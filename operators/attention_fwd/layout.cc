@@ -110,6 +110,12 @@ Limits limits_of(const Spec& spec) {
   if (spec.query_dtype == Dtype::kF16) limits = {1e-3, 1e-3, 1e-3};
   if (spec.query_dtype == Dtype::kBf16) limits = {8e-3, 1e-3, 8e-3};
   if (spec.query_dtype == Dtype::kE4m3) limits = {8e-2, 2e-2, 8e-2};
+  // Released kernels round the rotated query to its type, which shifts scores by what the rounding of one operand
+  // makes.
+  if (spec.rotary_style != KS_ROTARY_NONE && spec.query_dtype != Dtype::kF32) {
+    limits.output *= 2;
+    limits.lse = 2.5 * limits.output;
+  }
   // Under a cap, released kernels use an approximate tanh that is right to 2^-11 of its value.
   if (spec.softcap > 0 && spec.query_dtype != Dtype::kF32) {
     limits.output *= 1.5;

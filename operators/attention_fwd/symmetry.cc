@@ -115,11 +115,11 @@ class Drawer {
   }
 
   /// Powers of two by which values may be scaled: none for e4m3; upwards only for fp16, whose small values would lose
-  /// bits as subnormals.
+  /// bits as subnormals. Small ones, so that the norm of a row rests on many columns.
   void scale_values(std::vector<float>& factor) {
     const Dtype dtype = view_.kv_dtype();
     if (dtype == Dtype::kE4m3) return;
-    op::scale_by_powers_of_two(factor, dtype == Dtype::kF16 ? 0 : -2, 2, random_);
+    op::scale_by_powers_of_two(factor, dtype == Dtype::kF16 ? 0 : -1, 1, random_);
   }
 
   void move_columns() {
