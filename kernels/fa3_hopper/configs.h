@@ -25,10 +25,17 @@ struct ForwardConfig {
   constexpr bool moves_registers() const { return warpgroups > 1; }
   constexpr int load_threads() const { return moves_registers() ? 128 : 32; }
   constexpr int threads() const { return 128 * warpgroups + load_threads(); }
-  constexpr int load_registers() const { return warpgroups == 3 ? 32 : 40; }
-  constexpr int compute_registers() const { return warpgroups == 3 ? 160 : 232; }
-  /// Above 128 output columns the rescale of O is worth hiding under the score product.
-  constexpr bool rescales_under_scores() const { return value_dim > 128; }
+  /// What the warpgroups take of the 65536 registers: n compute groups and one that loads.
+  constexpr int load_registers() const { return warpgroups == 4 ? 24 : warpgroups == 3 ? 32 : 40; }
+  constexpr int compute_registers() const { return warpgroups == 4 ? 120 : warpgroups == 3 ? 160 : 232; }
+  /// The softmax stands before the wait for the output product, and hides it. Not where several blocks share an SM (the
+  /// others hide it), nor with two groups at 64 columns (measured: 5 % slower), nor at 256 (no registers to hold all
+  /// weights in).
+  constexpr bool weighs_before_wait() const {
+    return blocks_per_sm == 1 && value_dim <= 192 && (value_dim > 64 || warpgroups == 3);
+  }
+  /// Tiles of few rows may share their keys out among several blocks.
+  constexpr bool may_split() const { return warpgroups == 1; }
   constexpr bool takes_turns() const { return warpgroups > 1; }
   constexpr int slab_columns(int columns) const { return (columns + 63) / 64 * 64; }
   constexpr size_t tile_bytes() const {
@@ -39,39 +46,49 @@ struct ForwardConfig {
   }
   constexpr bool is_valid() const {
     return key_dim % 16 == 0 && value_dim % 16 == 0 && value_dim <= slab_columns(key_dim) && block_keys % 16 == 0 &&
-           tile_bytes() + 2048 <= size_t{232448} / blocks_per_sm;
+           tile_bytes() + 1024 <= size_t{232448} / blocks_per_sm;
   }
 };
 
 // clang-format off
 //                                           type            Dk   Dv  wg keys st q  sm softcap
-inline constexpr ForwardConfig kHd64       = {Element::kBf16,  64,  64, 2, 128, 3, 2, 1, false};
-inline constexpr ForwardConfig kHd64Small  = {Element::kBf16,  64,  64, 1, 128, 2, 2, 2, false};
-inline constexpr ForwardConfig kHd96       = {Element::kBf16,  96,  96, 2, 128, 2, 1, 1, false};
-inline constexpr ForwardConfig kHd128      = {Element::kBf16, 128, 128, 2, 128, 2, 2, 1, false};
-inline constexpr ForwardConfig kHd128Wide  = {Element::kBf16, 128, 128, 2, 160, 2, 2, 1, false};
-inline constexpr ForwardConfig kHd128Small = {Element::kBf16, 128, 128, 1,  64, 2, 1, 2, false};
-inline constexpr ForwardConfig kHd192x128  = {Element::kBf16, 192, 128, 2, 128, 2, 1, 1, false};
-inline constexpr ForwardConfig kHd192      = {Element::kBf16, 192, 192, 2,  96, 2, 1, 1, false};
-inline constexpr ForwardConfig kHd256      = {Element::kBf16, 256, 256, 2,  80, 2, 1, 1, false};
+inline constexpr ForwardConfig kHd64       = {Element::kBf16,     64,  64, 2, 128, 3, 2, 1, false};
+inline constexpr ForwardConfig kHd64Long   = {Element::kBf16,     64,  64, 3, 128, 3, 2, 1, false};
+inline constexpr ForwardConfig kHd64Narrow = {Element::kBf16,     64,  64, 1,  80, 2, 2, 3, false};
+inline constexpr ForwardConfig kHd64Small  = {Element::kBf16,     64,  64, 1, 128, 3, 1, 2, false};
+inline constexpr ForwardConfig kHd96       = {Element::kBf16,     96,  96, 2, 128, 2, 2, 1, false};
+inline constexpr ForwardConfig kHd96Small  = {Element::kBf16,     96,  96, 1,  64, 3, 1, 2, false};
+inline constexpr ForwardConfig kHd128      = {Element::kBf16,    128, 128, 2, 128, 2, 2, 1, false};
+inline constexpr ForwardConfig kHd128Wide  = {Element::kBf16,    128, 128, 2, 160, 2, 2, 1, false};
+inline constexpr ForwardConfig kHd128Small = {Element::kBf16,    128, 128, 1,  64, 3, 1, 2, false};
+inline constexpr ForwardConfig kHd192x128  = {Element::kBf16,    192, 128, 2, 128, 2, 1, 1, false};
+inline constexpr ForwardConfig kHd192      = {Element::kBf16,    192, 192, 2,  96, 2, 1, 1, false};
+inline constexpr ForwardConfig kHd192Small = {Element::kBf16,    192, 192, 1,  64, 3, 1, 1, false};
+inline constexpr ForwardConfig kHd256      = {Element::kBf16,    256, 256, 2,  80, 2, 1, 1, false};
+inline constexpr ForwardConfig kHd256Small = {Element::kBf16,    256, 256, 1,  64, 2, 1, 1, false};
 // clang-format on
 
 /// The shapes by name; the order is that of kForwardShapes.
 enum class ForwardShape : int {
   kHd64,
+  kHd64Long,
+  kHd64Narrow,
   kHd64Small,
   kHd96,
+  kHd96Small,
   kHd128,
   kHd128Wide,
   kHd128Small,
   kHd192x128,
   kHd192,
+  kHd192Small,
   kHd256,
+  kHd256Small,
   kNone,  ///< no shape is wide enough
 };
 inline constexpr int kShapeCount = static_cast<int>(ForwardShape::kNone);
 inline constexpr ForwardConfig kForwardShapes[kShapeCount] = {
-    kHd64, kHd64Small, kHd96, kHd128, kHd128Wide, kHd128Small, kHd192x128, kHd192, kHd256};
+    kHd64, kHd64Long, kHd64Narrow, kHd64Small, kHd96, kHd96Small, kHd128, kHd128Wide, kHd128Small, kHd192x128, kHd192, kHd192Small, kHd256, kHd256Small};
 
 /// A shape for an element type, with or without a soft cap.
 constexpr ForwardConfig config_of(ForwardShape shape, Element type, bool softcap) {
@@ -86,23 +103,58 @@ struct ForwardChoice {
   int key_dim;
   int value_dim;
   int rows_per_group;  ///< most query rows of one (member, kv head): positions times packed heads
+  int ratio;           ///< query heads a kv head
   bool masked;         ///< causal or window: some blocks need a mask
-  bool paged;
+  int visible_keys;    ///< keys that a position of the longest member sees, on average
 };
 
-/// The shape for a problem; ForwardShape::kNone if no head dim is wide enough.
+/// Time of a tile's main loop in arbitrary units: blocks of `block` keys, each with the work of `fixed` more.
+constexpr int loop_cost(int keys, int block, int fixed) { return (keys + block - 1) / block * (block + fixed); }
+
+constexpr ForwardShape choose_hd64(const ForwardChoice& choice) {
+  if (choice.visible_keys >= 1024) return ForwardShape::kHd64Long;
+  // Measured: at 512 keys without a mask two groups of whole 128-key blocks win; with masks, windows and odd lengths three
+  // small blocks an SM do.
+  const bool even = !choice.masked && choice.visible_keys % 128 == 0 && choice.visible_keys >= 256;
+  return even ? ForwardShape::kHd64 : ForwardShape::kHd64Narrow;
+}
+
+constexpr ForwardShape choose_hd128(const ForwardChoice& choice) {
+  if (!choice.masked) {
+    const bool wide = loop_cost(choice.visible_keys, 160, 26) < loop_cost(choice.visible_keys, 128, 26);
+    return wide ? ForwardShape::kHd128Wide : ForwardShape::kHd128;
+  }
+  const int enough = choice.ratio > 1 ? 512 : 4096;
+  return choice.visible_keys >= enough ? ForwardShape::kHd128Wide : ForwardShape::kHd128;
+}
+
+/// The shape for a problem; kNone if no head dim is wide enough.
 constexpr ForwardShape choose_shape(const ForwardChoice& choice) {
   const bool few_rows = choice.rows_per_group <= 64;
-  if (choice.key_dim <= 64 && choice.value_dim <= 64) return few_rows ? ForwardShape::kHd64Small : ForwardShape::kHd64;
-  if (choice.key_dim <= 96 && choice.value_dim <= 96 && !few_rows) return ForwardShape::kHd96;
-  if (choice.key_dim <= 128 && choice.value_dim <= 128) {
-    if (few_rows) return ForwardShape::kHd128Small;
-    return choice.masked || choice.paged ? ForwardShape::kHd128 : ForwardShape::kHd128Wide;
-  }
-  if (choice.key_dim <= 192 && choice.value_dim <= 128) return ForwardShape::kHd192x128;
-  if (choice.key_dim <= 192 && choice.value_dim <= 192) return ForwardShape::kHd192;
-  if (choice.key_dim <= 256 && choice.value_dim <= 256) return ForwardShape::kHd256;
+  const auto fits = [&](int key_dim, int value_dim) {
+    return choice.key_dim <= key_dim && choice.value_dim <= value_dim;
+  };
+  if (fits(64, 64)) return few_rows ? ForwardShape::kHd64Small : choose_hd64(choice);
+  if (fits(96, 96)) return few_rows ? ForwardShape::kHd96Small : ForwardShape::kHd96;
+  if (fits(128, 128)) return few_rows ? ForwardShape::kHd128Small : choose_hd128(choice);
+  if (fits(192, 192) && few_rows) return ForwardShape::kHd192Small;
+  if (fits(192, 128)) return ForwardShape::kHd192x128;
+  if (fits(192, 192)) return ForwardShape::kHd192;
+  if (fits(256, 256)) return few_rows ? ForwardShape::kHd256Small : ForwardShape::kHd256;
   return ForwardShape::kNone;
+}
+
+/// Into how many parts the keys of each tile are cut, so that `places` blocks have about the same to do: whole rounds of
+/// all places, each part with a fixed cost of about three blocks.
+constexpr int choose_splits(long long tiles, int key_blocks, long long places) {
+  int best = 1;
+  long long best_cost = 0;
+  for (int splits = 1; splits <= key_blocks && splits <= 64; ++splits) {
+    const long long rounds = (tiles * splits + places - 1) / places;
+    const long long cost = rounds * ((key_blocks + splits - 1) / splits + 3);
+    if (splits == 1 || cost < best_cost) best = splits, best_cost = cost;
+  }
+  return best;
 }
 
 }  // namespace ks::fa3

@@ -70,6 +70,12 @@ bool allow_shared_memory(int kernel, int device, const ForwardParams& params) {
   return true;
 }
 
+int multiprocessors_of_current_device() {
+  int device = 0;
+  if (cudaGetDevice(&device) != cudaSuccess || device >= kMaxDevices) return 1;
+  return multiprocessors(device);
+}
+
 void set_pointers(attention::AttentionProblem& problem, const ks_attention_fwd_call& call) {
   problem.cu_rows = call.cu_rows;
   problem.cu_keys = call.cu_keys;
@@ -87,18 +93,20 @@ using namespace ks::fa3;
 
 extern "C" ks_status ks_sizes(const ks_attention_fwd_shape* shape, ks_buffer_sizes* sizes) {
   Plan plan;
-  *sizes = {0, 256, 0};
-  return make_plan(*shape, plan) ? KS_OK : KS_UNSUPPORTED;
+  if (!make_plan(*shape, multiprocessors_of_current_device(), plan)) return KS_UNSUPPORTED;
+  *sizes = {plan.scratch_bytes, plan.state_bytes, 0};
+  return KS_OK;
 }
 
 extern "C" ks_status ks_plan(const ks_attention_fwd_shape* shape, void* plan) {
   static_assert(sizeof(Plan) <= KS_PLAN_BYTES && alignof(Plan) <= 64);
-  return make_plan(*shape, *static_cast<Plan*>(plan)) ? KS_OK : KS_UNSUPPORTED;
+  const bool handled = make_plan(*shape, multiprocessors_of_current_device(), *static_cast<Plan*>(plan));
+  return handled ? KS_OK : KS_UNSUPPORTED;
 }
 
 extern "C" ks_status ks_run(const ks_attention_fwd_call* call) {
   const Plan& plan = *static_cast<const Plan*>(call->context.plan);
-  if (plan.most_tiles == 0) return KS_OK;  // no rows at all
+  if (plan.most_units == 0) return KS_OK;  // no rows at all
   const int device = call->context.device;
   if (device < 0 || device >= kMaxDevices || tensor_map_encoder() == nullptr) return KS_FAILED;
 
@@ -106,6 +114,9 @@ extern "C" ks_status ks_run(const ks_attention_fwd_call* call) {
   static_cast<ForwardTerms&>(params) = plan.params;
   set_pointers(params.problem, *call);
   params.counters = static_cast<ks::attention::TileCounters*>(call->context.state);
+  params.arrivals = reinterpret_cast<int32_t*>(static_cast<char*>(call->context.state) + kCounterBytes);
+  params.partial_output = static_cast<float*>(call->context.scratch);
+  params.partial_lse = params.partial_output + plan.partial_rows * plan.value_columns;
   if (!encode(params.query_map, plan.query, plan.type, call->query, nullptr) ||
       !encode(params.key_map, plan.key, plan.type, call->key, call->query) ||
       !encode(params.value_map, plan.value, plan.type, call->value, call->query)) {
@@ -113,7 +124,7 @@ extern "C" ks_status ks_run(const ks_attention_fwd_call* call) {
   }
   if (!allow_shared_memory(plan.kernel, device, params)) return KS_FAILED;
   const int64_t places = int64_t{multiprocessors(device)} * plan.blocks_per_sm;
-  const int blocks = static_cast<int>(plan.most_tiles < places ? plan.most_tiles : places);
+  const int blocks = static_cast<int>(plan.most_units < places ? plan.most_units : places);
   const cudaError_t error =
       kKernels.launch[plan.kernel](params, blocks, static_cast<cudaStream_t>(call->context.stream));
   return error == cudaSuccess ? KS_OK : KS_FAILED;

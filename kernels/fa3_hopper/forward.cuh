@@ -57,11 +57,12 @@ struct alignas(1024) Smem {
   tile::Ring<kC.stages> v;
   tile::Ring<2> tiles;
   Tile tile[2];
+  int last_part;  // split tiles: whether this block's part was the last
 };
 
 namespace barrier_id {
 inline constexpr int kTurn = 1;   // + warpgroup
-inline constexpr int kGroup = 4;  // + warpgroup
+inline constexpr int kGroup = 5;  // + warpgroup
 }  // namespace barrier_id
 
 template <ForwardConfig kC>
@@ -79,6 +80,11 @@ __global__ void __launch_bounds__(config_of(kShape, kType, kSoftcap).threads(),
   extern __shared__ unsigned char memory[];
   static_assert(kC.is_valid() && sizeof(Smem<kC>) <= 232448 / kC.blocks_per_sm);
   Smem<kC>& smem = *reinterpret_cast<Smem<kC>*>(memory);
+  if (ptx::thread_index() == kC.threads() - 32) {
+    ptx::prefetch_tensormap(&params.query_map);
+    ptx::prefetch_tensormap(&params.key_map);
+    ptx::prefetch_tensormap(&params.value_map);
+  }
   if (ptx::thread_index() == 0) {
     smem.q.init(1, 4 * kC.warpgroups);
     smem.k.init(1, 4 * kC.warpgroups);
@@ -101,43 +107,68 @@ __global__ void __launch_bounds__(config_of(kShape, kType, kSoftcap).threads(),
 template <ForwardConfig kC>
 __device__ __forceinline__ BlockPlan plan_of(const ForwardParams& params, const Tile& tile) {
   const int last = attention::smaller(tile.first_position + params.order.positions_per_tile, tile.rows) - 1;
-  return attention::plan_blocks(tile.first_position, last, tile.rows, tile.keys, params.problem.window_left,
-                                params.problem.window_right, kC.block_keys, params.origin_step);
+  const BlockPlan plan =
+      attention::plan_blocks(tile.first_position, last, tile.rows, tile.keys, params.problem.window_left,
+                             params.problem.window_right, kC.block_keys, params.origin_step);
+  if (!kC.may_split() || params.order.splits == 1) return plan;
+  return attention::part_of(plan, tile.split, params.order.splits);
 }
 
 // 7. The load warp.
+
+/// Where a chunk of `granule` keys lies in the cache.
+struct PageChunk {
+  int page;
+  int row;
+};
+
+/// This lane's chunk of the block at first_key: number `chunk`, if the member has keys there.
+template <ForwardConfig kC>
+__device__ __forceinline__ PageChunk find_chunk(const ForwardParams& params, const Tile& tile, int first_key, int chunk) {
+  const attention::AttentionProblem& problem = params.problem;
+  const int key = first_key + chunk * params.granule;
+  if (key >= tile.keys || chunk * params.granule >= kC.block_keys) return {0, 0};
+  const int entry = params.page_shift >= 0 ? key >> params.page_shift : key / problem.page_size;
+  const int32_t* table = problem.page_table + int64_t{tile.member} * problem.page_table_stride;
+  return {ptx::ld_global_nc(table + entry), key - entry * problem.page_size};
+}
 
 /// Brings `block_keys` keys from first_key on into a slot, one box or a box a page chunk. Chunks past the member's last
 /// key stay as they are: their scores are masked, their values zeroed before use.
 template <ForwardConfig kC, int kSlabs, int kSlabBytes>
 __device__ __forceinline__ void load_block(const ForwardParams& params, const CUtensorMap* map, const Tile& tile,
-                                           int first_key, uint32_t slot, uint32_t barrier) {
+                                           int first_key, PageChunk own, uint32_t slot, uint32_t barrier) {
   const attention::AttentionProblem& problem = params.problem;
-  const int lane = ptx::lane_index();
   if (problem.key_layout != KeyLayout::kPaged) {
-    if (lane != 0) return;
-    ptx::mbarrier_arrive_expect_tx(barrier, kSlabs * kSlabBytes);
-    const int member = problem.key_layout == KeyLayout::kPacked ? 0 : tile.member;
+    if (ptx::elect_one()) {
+      ptx::mbarrier_arrive_expect_tx(barrier, kSlabs * kSlabBytes);
+      const int member = problem.key_layout == KeyLayout::kPacked ? 0 : tile.member;
 #pragma unroll
-    for (int slab = 0; slab < kSlabs; ++slab) {
-      ptx::cp_async_bulk_tensor_4d_load(slot + slab * kSlabBytes, map, slab * 64, tile.key_base + first_key, tile.kv_head,
-                                        member, barrier, ptx::kEvictLast);
+      for (int slab = 0; slab < kSlabs; ++slab) {
+        ptx::cp_async_bulk_tensor_4d_load(slot + slab * kSlabBytes, map, slab * 64, tile.key_base + first_key,
+                                          tile.kv_head, member, barrier, ptx::kEvictLast);
+      }
     }
     return;
   }
   const int wanted = (tile.keys - first_key + params.granule - 1) / params.granule;
   const int chunks = attention::smaller(kC.block_keys / params.granule, wanted);
-  if (lane == 0) ptx::mbarrier_arrive_expect_tx(barrier, chunks * params.granule * 128 * kSlabs);
-  ptx::sync_warp();
-  const int32_t* table = problem.page_table + int64_t{tile.member} * problem.page_table_stride;
-  for (int chunk = lane; chunk < chunks; chunk += 32) {
-    const int key = first_key + chunk * params.granule;
-    const int entry = key / problem.page_size;
-    const int page = ptx::ld_global_nc(table + entry);
+  const int chunk_bytes = params.granule * 128;
+  if (ptx::elect_one()) ptx::mbarrier_arrive_expect_tx(barrier, chunks * chunk_bytes * kSlabs);
+  for (int base = 0; base < chunks; base += 32) {
+    if (base > 0) own = find_chunk<kC>(params, tile, first_key, base + ptx::lane_index());
+    const int here = attention::smaller(chunks - base, 32);
+#pragma unroll 4
+    for (int i = 0; i < here; ++i) {
+      const int page = ptx::shfl(own.page, i);
+      const int row = ptx::shfl(own.row, i);
+      if (ptx::elect_one()) {
 #pragma unroll
-    for (int slab = 0; slab < kSlabs; ++slab) {
-      ptx::cp_async_bulk_tensor_4d_load(slot + slab * kSlabBytes + chunk * params.granule * 128, map, slab * 64,
-                                        key - entry * problem.page_size, tile.kv_head, page, barrier, ptx::kEvictLast);
+        for (int slab = 0; slab < kSlabs; ++slab) {
+          ptx::cp_async_bulk_tensor_4d_load(slot + slab * kSlabBytes + (base + i) * chunk_bytes, map, slab * 64, row,
+                                            tile.kv_head, page, barrier, ptx::kEvictLast);
+        }
+      }
     }
   }
 }
@@ -164,7 +195,7 @@ struct Loader {
 
   __device__ __forceinline__ void load_query(const Tile& tile) {
     smem.q.wait_empty(q);
-    if (ptx::lane_index() == 0) {
+    if (ptx::elect_one()) {
       const uint32_t barrier = smem.q.full(q.slot);
       const uint32_t slot = ptx::cvta_shared(smem.sQ[q.slot]);
       ptx::mbarrier_arrive_expect_tx(barrier, params.query_bytes);
@@ -179,18 +210,26 @@ struct Loader {
     q.advance();
   }
 
+  /// This lane's page of a block, asked for before the wait for a free slot.
+  __device__ __forceinline__ PageChunk first_chunk(const Tile& tile, int first_key) const {
+    if (params.problem.key_layout != KeyLayout::kPaged) return {0, 0};
+    return find_chunk<kC>(params, tile, first_key, ptx::lane_index());
+  }
+
   __device__ __forceinline__ void load_keys(const Tile& tile, int first_key) {
+    const PageChunk own = first_chunk(tile, first_key);
     smem.k.wait_empty(k);
     load_block<kC, Plan::KTile::kSlabs, Plan::KTile::kSlabBytes>(
-        params, &params.key_map, tile, first_key, ptx::cvta_shared(smem.sK[k.slot]), smem.k.full(k.slot));
+        params, &params.key_map, tile, first_key, own, ptx::cvta_shared(smem.sK[k.slot]), smem.k.full(k.slot));
     ptx::sync_warp();
     k.advance();
   }
 
   __device__ __forceinline__ void load_values(const Tile& tile, int first_key) {
+    const PageChunk own = first_chunk(tile, first_key);
     smem.v.wait_empty(v);
     load_block<kC, Plan::VTile::kSlabs, Plan::VTile::kSlabBytes>(
-        params, &params.value_map, tile, first_key, ptx::cvta_shared(smem.sV[v.slot]), smem.v.full(v.slot));
+        params, &params.value_map, tile, first_key, own, ptx::cvta_shared(smem.sV[v.slot]), smem.v.full(v.slot));
     ptx::sync_warp();
     v.advance();
   }
@@ -207,16 +246,16 @@ __device__ __forceinline__ void load_tiles(const ForwardParams& params, Smem<kC>
     int next = 0;  // asked for early: the answer travels while this tile is loaded
     if (ptx::lane_index() == 0) next = attention::take_tile(params.counters);
     const BlockPlan plan = plan_of<kC>(params, tile);
-    for (int block = plan.count - 1; block >= 0; --block) {
+    for (int block = plan.end - 1; block >= plan.begin; --block) {
       const int first_key = plan.origin + block * kC.block_keys;
       loader.load_keys(tile, first_key);
-      if (block == plan.count - 1) {
+      if (block == plan.end - 1) {
         loader.load_query(tile);
       } else {
         loader.load_values(tile, first_key + kC.block_keys);  // one block behind the keys, as they are used
       }
     }
-    if (plan.count > 0) loader.load_values(tile, plan.origin);
+    if (plan.end > plan.begin) loader.load_values(tile, plan.origin + plan.begin * kC.block_keys);
     index = ptx::shfl(next, 0);
   }
   if (ptx::lane_index() == 0) attention::finish_tiles(params.counters);
@@ -287,14 +326,16 @@ struct Attender {
   }
 
   /// (2) and (3) on a block whose first key is given.
-  __device__ __forceinline__ void weigh(float (&S)[kScoreRegs], const attention::RowMask& mask, int first_key,
-                                        bool masked) {
+  template <bool kMasked>
+  __device__ __forceinline__ bool weigh(float (&S)[kScoreRegs], const attention::RowMask& mask, int first_key) {
     if constexpr (kC.softcap) {
 #pragma unroll
       for (int i = 0; i < kScoreRegs; ++i) S[i] = ptx::tanh_approx(S[i] * params.cap_scale);
     }
-    if (masked) mask.apply(S, first_key, lane % 4);
-    softmax.update(S, params.scale_log2);
+    if constexpr (kMasked) {
+      mask.apply(S, first_key, lane % 4, params.problem.window_left, params.problem.window_right);
+    }
+    return softmax.update(S, params.scale_log2);
   }
 
   __device__ __forceinline__ void pack_weights(const float (&S)[kScoreRegs]) {
@@ -303,6 +344,12 @@ struct Attender {
 #pragma unroll
       for (int i = 0; i < 4; ++i) P[step][i] = tile::pack<kC.type>(S[8 * step + 2 * i], S[8 * step + 2 * i + 1]);
     }
+  }
+
+  /// ptxas moves the wait for the output product above the exponentials, where it hides nothing. A branch that hangs on
+  /// the row sums, and is never taken, keeps the wait below them.
+  __device__ __forceinline__ void hold_until_weighed() const {
+    if (softmax.l[0] + softmax.l[1] < 0.0f) ptx::trap();
   }
 
   /// (4)
@@ -327,26 +374,87 @@ struct Attender {
     return static_cast<int>(static_cast<uint32_t>(row) * params.ratio_reciprocal >> 16);
   }
 
+  /// Where a row of the tile belongs.
+  struct RowPlace {
+    bool exists;
+    int position;
+    int head;
+  };
+  __device__ __forceinline__ RowPlace place_of(const Tile& tile, int row) const {
+    const int ratio = params.problem.ratio;
+    const int step = position_of(row);
+    const int position = tile.first_position + step;
+    return {row < params.order.positions_per_tile * ratio && position < tile.rows, position,
+            tile.group * ratio + row - step * ratio};
+  }
+  __device__ __forceinline__ char* output_of(const Tile& tile, const RowPlace& place) const {
+    const attention::AttentionProblem& problem = params.problem;
+    return static_cast<char*>(problem.output) +
+           2 * ((problem.rows_packed ? 0 : tile.member * problem.output_batch_stride) +
+                int64_t{tile.row_base + place.position} * problem.output_row_stride +
+                place.head * problem.output_head_stride);
+  }
+  __device__ __forceinline__ float* lse_of(const Tile& tile, const RowPlace& place) const {
+    const attention::AttentionProblem& problem = params.problem;
+    return problem.lse + (problem.rows_packed ? 0 : tile.member * problem.lse_batch_stride) +
+           int64_t{tile.row_base + place.position} * problem.lse_row_stride + place.head * problem.lse_head_stride;
+  }
+
+  /// Q's slot is free for the next tile; O may have been staged in it, and the copy engine writes there next.
+  __device__ __forceinline__ void release_query() {
+    ptx::fence_proxy_async_shared();
+    ptx::sync_warp();
+    smem.q.release(q);
+    q.advance();
+  }
+
   __device__ __forceinline__ attention::RowMask row_mask(const Tile& tile) const {
-    attention::RowMask mask;
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      mask.row[r] = attention::visible_keys(tile.first_position + position_of(warp_row + lane / 4 + 8 * r), tile.rows,
-                                            tile.keys, params.problem.window_left, params.problem.window_right);
-    }
-    return mask;
+    const int first = tile.first_position;
+    return {{first + position_of(warp_row + lane / 4), first + position_of(warp_row + lane / 4 + 8)}, tile.rows, tile.keys};
   }
 
   __device__ __forceinline__ void attend(const Tile& tile, const BlockPlan& plan);
+  template <bool kMasked>
+  __device__ __forceinline__ void turn(const attention::RowMask& mask, int first_key);
   __device__ __forceinline__ void finish(const Tile& tile);
+  __device__ __forceinline__ void finish_part(const Tile& tile);
+  __device__ __forceinline__ void finish_empty_part(const Tile& tile);
+  __device__ __forceinline__ void combine_if_last(const Tile& tile);
+  __device__ __forceinline__ void combine_row(const Tile& tile, int row);
   __device__ __forceinline__ void store_rows_without_keys(const Tile& tile);
 };
+
+/// One turn of the main loop. Masked and plain turns are separate code: with a branch between issue and wait, ptxas puts
+/// the wait before the softmax, and nothing overlaps.
+template <ForwardConfig kC>
+template <bool kMasked>
+__device__ __forceinline__ void Attender<kC>::turn(const attention::RowMask& mask, int first_key) {
+  float S[kScoreRegs];
+  smem.k.wait_full(k);
+  wait_turn();
+  issue_scores(S);  // (1) of this block
+  smem.v.wait_full(v);
+  issue_output();  // (5) of the block before
+  pass_turn();
+  ptx::wgmma_wait_group<1>();
+  tile::pin(S);
+  smem.k.release(k);
+  k.advance();
+  const bool moved = weigh<kMasked>(S, mask, first_key);  // (2), (3)
+  if constexpr (kC.weighs_before_wait()) hold_until_weighed();
+  ptx::wgmma_wait_group<0>();
+  tile::pin(O);
+  smem.v.release(v);
+  v.advance();
+  pack_weights(S);
+  if (moved) rescale();  // (4)
+}
 
 /// The main loop: O, m and l of this warpgroup's rows over all key blocks.
 template <ForwardConfig kC>
 __device__ __forceinline__ void Attender<kC>::attend(const Tile& tile, const BlockPlan& plan) {
   const attention::RowMask mask = row_mask(tile);
-  int block = plan.count - 1;
+  int block = plan.end - 1;
   int first_key = plan.origin + block * kC.block_keys;
   softmax = attention::RowSoftmax{};
 #pragma unroll
@@ -363,36 +471,21 @@ __device__ __forceinline__ void Attender<kC>::attend(const Tile& tile, const Blo
     tile::pin(S);
     smem.k.release(k);
     k.advance();
-    weigh(S, mask, first_key, block >= plan.end_plain || block < plan.first_plain);
+    weigh<true>(S, mask, first_key);  // once a tile: a mask that hides nothing costs little
     pack_weights(S);
   }
   if (params.problem.key_layout != KeyLayout::kDense && first_key + kC.block_keys > tile.keys) {
     smem.v.wait_full(v);
     zero_values_from(tile.keys - first_key);
   }
-  while (--block >= 0) {
+  while (--block >= plan.begin) {
     first_key -= kC.block_keys;
-    float S[kScoreRegs];
-    smem.k.wait_full(k);
-    wait_turn();
-    issue_scores(S);                                      // (1) of this block
-    if constexpr (kC.rescales_under_scores()) rescale();  // (4) of the block before
-    smem.v.wait_full(v);
-    issue_output();                                       // (5) of the block before
-    pass_turn();
-    ptx::wgmma_wait_group<1>();
-    tile::pin(S);
-    smem.k.release(k);
-    k.advance();
-    weigh(S, mask, first_key, block >= plan.end_plain || block < plan.first_plain);  // (2), (3)
-    ptx::wgmma_wait_group<0>();
-    tile::pin(O);
-    smem.v.release(v);
-    v.advance();
-    pack_weights(S);
-    if constexpr (!kC.rescales_under_scores()) rescale();  // (4)
+    if (block >= plan.end_plain || block < plan.first_plain) {
+      turn<true>(mask, first_key);
+    } else {
+      turn<false>(mask, first_key);
+    }
   }
-  if constexpr (kC.rescales_under_scores()) rescale();
   smem.v.wait_full(v);
   issue_output();
   ptx::wgmma_wait_group<0>();
@@ -405,28 +498,20 @@ __device__ __forceinline__ void Attender<kC>::attend(const Tile& tile, const Blo
 template <ForwardConfig kC>
 __device__ __forceinline__ void Attender<kC>::finish(const Tile& tile) {
   const attention::AttentionProblem& problem = params.problem;
-  const int used_rows = params.order.positions_per_tile * problem.ratio;
   float factor[2];
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
-    const int row = warp_row + lane / 4 + 8 * r;
-    const int position = tile.first_position + position_of(row);
-    const int head = tile.group * problem.ratio + row - position_of(row) * problem.ratio;
-    const bool exists = row < used_rows && position < tile.rows;
+    const RowPlace place = place_of(tile, warp_row + lane / 4 + 8 * r);
     const float total = attention::quad_sum(softmax.l[r]);
     attention::RowFinish done;
     if (problem.sinks != nullptr) {
-      const float sink = exists ? tile::load_float<kC.type>(problem.sinks, head) : 0.0f;
+      const float sink = place.exists ? tile::load_float<kC.type>(problem.sinks, place.head) : 0.0f;
       done = attention::finish_row_with_sink(softmax.m[r], total, params.scale_log2, sink);
     } else {
       done = attention::finish_row(softmax.m[r], total, params.scale_log2);
     }
     factor[r] = done.factor;
-    if (exists && lane % 4 == 0) {
-      const int64_t member = problem.rows_packed ? 0 : tile.member;
-      problem.lse[member * problem.lse_batch_stride + head * problem.lse_head_stride +
-                  int64_t{tile.row_base + position} * problem.lse_row_stride] = done.lse;
-    }
+    if (place.exists && lane % 4 == 0) *lse_of(tile, place) = done.lse;
   }
   const uint32_t sO = ptx::cvta_shared(smem.sQ[q.slot]);
   ptx::bar_sync(barrier_id::kGroup + group, 128);  // all rows of Q are read
@@ -441,47 +526,134 @@ __device__ __forceinline__ void Attender<kC>::finish(const Tile& tile) {
   }
   ptx::sync_warp();
   constexpr int kChunks = kC.value_dim / 8;
-  char* output = static_cast<char*>(problem.output) +
-                 2 * ((problem.rows_packed ? 0 : tile.member * problem.output_batch_stride) +
-                      int64_t{tile.row_base + tile.first_position} * problem.output_row_stride +
-                      int64_t{tile.group * problem.ratio} * problem.output_head_stride);
 #pragma unroll
   for (int i = lane; i < 16 * kChunks; i += 32) {
-    const int row = warp_row + i / kChunks;
     const int chunk = i % kChunks;
-    const int position = position_of(row);
-    if (row < used_rows && tile.first_position + position < tile.rows && chunk * 8 < problem.value_dim) {
-      const int64_t offset = position * problem.output_row_stride +
-                             (row - position * problem.ratio) * problem.output_head_stride + chunk * 8;
-      ptx::st_global_v4(output + 2 * offset, ptx::ld_shared_v4(Plan::OTile::chunk_address(sO, row, chunk)));
+    const RowPlace place = place_of(tile, warp_row + i / kChunks);
+    if (place.exists && chunk * 8 < problem.value_dim) {
+      ptx::st_global_v4(output_of(tile, place) + 16 * chunk,
+                        ptx::ld_shared_v4(Plan::OTile::chunk_address(sO, warp_row + i / kChunks, chunk)));
     }
   }
-  ptx::fence_proxy_async_shared();  // the copy engine may overwrite these rows with the next Q
-  ptx::sync_warp();
-  smem.q.release(q);
-  q.advance();
+  release_query();
+}
+
+/// A part of a split tile: O / l and the base-2 LSE of its keys go to scratch memory, in registers' order.
+template <ForwardConfig kC>
+__device__ __forceinline__ void Attender<kC>::finish_part(const Tile& tile) {
+  const int64_t part = int64_t{tile.number} * params.order.splits + tile.split;
+  const int used_rows = params.order.positions_per_tile * params.problem.ratio;
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    const int row = warp_row + lane / 4 + 8 * r;
+    const float total = attention::quad_sum(softmax.l[r]);
+    const float factor = total > 0.0f ? 1.0f / total : 0.0f;
+    if (row >= used_rows) continue;
+    const int64_t at = part * used_rows + row;
+    if (lane % 4 == 0) {
+      params.partial_lse[at] =
+          total > 0.0f ? fmaf(softmax.m[r], params.scale_log2, ptx::lg2_approx(total)) : -INFINITY;
+    }
+    float* output = params.partial_output + at * kC.value_dim + 2 * (lane % 4);
+#pragma unroll
+    for (int j = 0; j < kC.value_dim / 8; ++j) {
+      ptx::st_global_v2(output + 8 * j, O[4 * j + 2 * r] * factor, O[4 * j + 2 * r + 1] * factor);
+    }
+  }
+  release_query();
+}
+
+/// A part without keys: only its LSE says so.
+template <ForwardConfig kC>
+__device__ __forceinline__ void Attender<kC>::finish_empty_part(const Tile& tile) {
+  const int64_t part = int64_t{tile.number} * params.order.splits + tile.split;
+  const int used_rows = params.order.positions_per_tile * params.problem.ratio;
+  const int row = ptx::thread_index() % 128;
+  if (row < used_rows) params.partial_lse[part * used_rows + row] = -INFINITY;
+}
+
+/// The last part of a tile to arrive reads all parts in their order, so that the result does not depend on who was last.
+template <ForwardConfig kC>
+__device__ __forceinline__ void Attender<kC>::combine_if_last(const Tile& tile) {
+  ptx::fence_device();
+  ptx::bar_sync(barrier_id::kGroup + group, 128);
+  if (ptx::thread_index() % 128 == 0) {
+    const bool last = ptx::atom_add_global(params.arrivals + tile.number, 1) == params.order.splits - 1;
+    if (last) ptx::st_global(params.arrivals + tile.number, 0);
+    smem.last_part = last;
+  }
+  ptx::bar_sync(barrier_id::kGroup + group, 128);
+  if (!smem.last_part) return;
+  ptx::fence_device();
+  const int used_rows = params.order.positions_per_tile * params.problem.ratio;
+  for (int row = ptx::warp_index() % 4; row < used_rows; row += 4) combine_row(tile, row);
+}
+
+/// One warp sums one row over the parts: weights 2^(lse - top), a sink as one more term without a value.
+template <ForwardConfig kC>
+__device__ __forceinline__ void Attender<kC>::combine_row(const Tile& tile, int row) {
+  const RowPlace place = place_of(tile, row);
+  if (!place.exists) return;
+  const int splits = params.order.splits;
+  const int used_rows = params.order.positions_per_tile * params.problem.ratio;
+  const int64_t first = int64_t{tile.number} * splits * used_rows + row;
+  float sink = -INFINITY;
+  if (params.problem.sinks != nullptr) {
+    sink = tile::load_float<kC.type>(params.problem.sinks, place.head) * attention::kLog2E;
+  }
+  // Lane i holds the LSE of parts i and i + 32.
+  const float lse0 = lane < splits ? ptx::ld_global_cg(params.partial_lse + first + lane * used_rows) : -INFINITY;
+  const float lse1 =
+      lane + 32 < splits ? ptx::ld_global_cg(params.partial_lse + first + (lane + 32) * used_rows) : -INFINITY;
+  const float top = fmaxf(attention::warp_max(fmaxf(lse0, lse1)), sink);
+  const float safe = top == -INFINITY ? 0.0f : top;
+  const float weight0 = ptx::ex2_approx(lse0 - safe);
+  const float weight1 = ptx::ex2_approx(lse1 - safe);
+  const float total = attention::warp_sum(weight0 + weight1) + ptx::ex2_approx(sink - safe);
+  constexpr int kQuads = (kC.value_dim + 127) / 128;  // of 128 columns, four a lane
+  float sum[kQuads][4] = {};
+#pragma unroll 4
+  for (int split = 0; split < splits; ++split) {
+    const float weight = ptx::shfl(split < 32 ? weight0 : weight1, split % 32);
+    const float* part = params.partial_output + (first + int64_t{split} * used_rows) * kC.value_dim;
+#pragma unroll
+    for (int quad = 0; quad < kQuads; ++quad) {
+      const int column = quad * 128 + lane * 4;
+      if (column >= kC.value_dim || weight == 0.0f) continue;  // a part without keys wrote no output
+      const float4 value = ptx::ld_global_cg_v4(part + column);
+      sum[quad][0] = fmaf(weight, value.x, sum[quad][0]);
+      sum[quad][1] = fmaf(weight, value.y, sum[quad][1]);
+      sum[quad][2] = fmaf(weight, value.z, sum[quad][2]);
+      sum[quad][3] = fmaf(weight, value.w, sum[quad][3]);
+    }
+  }
+  const float factor = total > 0.0f ? 1.0f / total : 0.0f;
+#pragma unroll
+  for (int quad = 0; quad < kQuads; ++quad) {
+    const int column = quad * 128 + lane * 4;
+    if (column >= params.problem.value_dim) continue;
+    ptx::st_global_v2(output_of(tile, place) + 2 * column,
+                      tile::pack<kC.type>(sum[quad][0] * factor, sum[quad][1] * factor),
+                      tile::pack<kC.type>(sum[quad][2] * factor, sum[quad][3] * factor));
+  }
+  if (lane == 0) {
+    *lse_of(tile, place) = top == -INFINITY ? -INFINITY : (top + ptx::lg2_approx(total)) * attention::kLn2;
+  }
 }
 
 /// A tile none of whose rows sees a key: O = 0, LSE = -inf or the sink.
 template <ForwardConfig kC>
 __device__ __forceinline__ void Attender<kC>::store_rows_without_keys(const Tile& tile) {
   const attention::AttentionProblem& problem = params.problem;
-  const int used_rows = params.order.positions_per_tile * problem.ratio;
-  for (int row = warp_row; row < warp_row + 16 && row < used_rows; ++row) {
-    const int position = tile.first_position + position_of(row);
-    if (position >= tile.rows) return;
-    const int head = tile.group * problem.ratio + row - position_of(row) * problem.ratio;
-    const int64_t member = problem.rows_packed ? 0 : tile.member;
-    char* output = static_cast<char*>(problem.output) +
-                   2 * (member * problem.output_batch_stride + head * problem.output_head_stride +
-                        int64_t{tile.row_base + position} * problem.output_row_stride);
+  for (int row = warp_row; row < warp_row + 16; ++row) {
+    const RowPlace place = place_of(tile, row);
+    if (!place.exists) continue;
     for (int chunk = lane; chunk * 8 < problem.value_dim; chunk += 32) {
-      ptx::st_global_v4(output + 16 * chunk, uint4{0, 0, 0, 0});
+      ptx::st_global_v4(output_of(tile, place) + 16 * chunk, uint4{0, 0, 0, 0});
     }
     if (lane == 0) {
-      problem.lse[member * problem.lse_batch_stride + head * problem.lse_head_stride +
-                  int64_t{tile.row_base + position} * problem.lse_row_stride] =
-          problem.sinks != nullptr ? tile::load_float<kC.type>(problem.sinks, head) : -INFINITY;
+      *lse_of(tile, place) =
+          problem.sinks != nullptr ? tile::load_float<kC.type>(problem.sinks, place.head) : -INFINITY;
     }
   }
 }
@@ -495,12 +667,14 @@ __device__ __forceinline__ void attend_query_rows(const ForwardParams& params, S
     const Tile tile = attender.next_tile();
     if (tile.member < 0) break;
     const BlockPlan plan = plan_of<kC>(params, tile);
-    if (plan.count == 0) {
-      attender.store_rows_without_keys(tile);
-      continue;
+    const bool has_keys = plan.end > plan.begin;
+    if (has_keys) attender.attend(tile, plan);
+    if (kC.may_split() && params.order.splits > 1) {
+      has_keys ? attender.finish_part(tile) : attender.finish_empty_part(tile);
+      attender.combine_if_last(tile);
+    } else {
+      has_keys ? attender.finish(tile) : attender.store_rows_without_keys(tile);
     }
-    attender.attend(tile, plan);
-    attender.finish(tile);
   }
 }
 

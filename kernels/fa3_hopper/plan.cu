@@ -2,6 +2,8 @@
 #include "kernels/fa3_hopper/plan.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstdlib>
 #include <numeric>
 
 #include "kernels/attention/parts/online_softmax.cuh"
@@ -108,34 +110,66 @@ void plan_order(const ks_attention_fwd_shape& s, const ForwardConfig& config, Pl
   const int64_t pair_bytes = int64_t{std::max(s.max_keys, 1)} * (s.key_dim + s.value_dim) * 2;
   const int64_t pairs = int64_t{order.groups} * s.batch;
   order.pairs_per_section = static_cast<int>(std::clamp<int64_t>(kSectionBytes / pair_bytes, 1, std::max<int64_t>(pairs, 1)));
-  plan.most_tiles = order.tile_count;
-  if (problem.rows_packed) {
-    // Every member may end in a tile of its own.
-    const int64_t full = s.total_rows / order.positions_per_tile + s.batch;
-    plan.most_tiles = std::min<int64_t>(plan.most_tiles, full * order.groups);
+  order.splits = 1;
+}
+
+/// The most tiles that a call can have.
+int64_t most_tiles(const ks_attention_fwd_shape& s, const attention::TileOrder& order) {
+  if (s.rows_layout != KS_ROWS_PACKED) return order.tile_count;
+  const int64_t full = s.total_rows / order.positions_per_tile + s.batch;  // every member may end in a tile of its own
+  return std::min<int64_t>(order.tile_count, full * order.groups);
+}
+
+/// Keys that a position of the longest member sees, on average.
+int average_visible(const ks_attention_fwd_shape& s, const attention::AttentionProblem& problem) {
+  int64_t visible = s.max_keys;
+  if (problem.window_right != attention::kUnlimited) visible -= std::min(s.max_rows, s.max_keys) / 2;
+  const int64_t window = int64_t{problem.window_left} + std::min(problem.window_right, s.max_keys) + 1;
+  return static_cast<int>(std::clamp<int64_t>(std::min(visible, window), 1, std::max(s.max_keys, 1)));
+}
+
+void plan_splits(const ks_attention_fwd_shape& s, const ForwardConfig& config, int multiprocessors, Plan& plan) {
+  attention::TileOrder& order = plan.params.order;
+  const int64_t tiles = most_tiles(s, order);
+  const int rows = order.positions_per_tile * plan.params.problem.ratio;
+  const int64_t window = int64_t{plan.params.problem.window_left} + order.positions_per_tile;
+  const int keys = static_cast<int>(std::min<int64_t>(s.max_keys, window));
+  constexpr int64_t kMostTiles = (KS_STATE_BYTES_MAX - kCounterBytes) / 4;
+  if (config.may_split() && order.row_tiles == 1 && tiles <= kMostTiles) {
+    order.splits = choose_splits(tiles, (keys + config.block_keys - 1) / config.block_keys,
+                                 int64_t{multiprocessors} * config.blocks_per_sm);
   }
+  plan.most_units = tiles * order.splits;
+  plan.state_bytes = kCounterBytes + (order.splits > 1 ? tiles * 4 : 0);
+  plan.partial_rows = order.splits > 1 ? plan.most_units * rows : 0;
+  plan.value_columns = config.value_dim;
+  plan.scratch_bytes = plan.partial_rows * (config.value_dim + 1) * 4;
 }
 
 }  // namespace
 
-bool make_plan(const ks_attention_fwd_shape& s, Plan& plan) {
+bool make_plan(const ks_attention_fwd_shape& s, int multiprocessors, Plan& plan) {
   if (!is_handled(s)) return false;
   plan_problem(s, plan.params.problem);
-  const ForwardShape shape = choose_shape({.key_dim = s.key_dim,
+  ForwardShape shape = choose_shape({.key_dim = s.key_dim,
                                            .value_dim = s.value_dim,
                                            .rows_per_group = s.max_rows * (s.query_heads / s.kv_heads),
-                                           .masked = plan.params.problem.window_left != attention::kUnlimited ||
-                                                     plan.params.problem.window_right != attention::kUnlimited,
-                                           .paged = s.kv_layout == KS_KV_PAGED});
+                                     .ratio = s.query_heads / s.kv_heads,
+                                     .masked = plan.params.problem.window_left != attention::kUnlimited ||
+                                               plan.params.problem.window_right != attention::kUnlimited,
+                                     .visible_keys = average_visible(s, plan.params.problem)});
+  if (const char* f = std::getenv("KS_SHAPE")) shape = static_cast<ForwardShape>(std::atoi(f));
   if (shape == ForwardShape::kNone) return false;
   plan.type = s.query_dtype == KS_BF16 ? Element::kBf16 : Element::kF16;
   const ForwardConfig config = config_of(shape, plan.type, s.softcap > 0.0f);
   plan.kernel = kernel_index(shape, plan.type, config.softcap);
   plan.blocks_per_sm = config.blocks_per_sm;
   plan_order(s, config, plan);
+  plan_splits(s, config, multiprocessors, plan);
   ForwardTerms& params = plan.params;
   const bool paged = s.kv_layout == KS_KV_PAGED;
   params.granule = paged ? std::gcd(s.page_size, config.block_keys) : config.block_keys;
+  params.page_shift = std::has_single_bit(static_cast<unsigned>(s.page_size)) ? std::countr_zero(static_cast<unsigned>(s.page_size)) : -1;
   params.origin_step = paged ? params.granule : 1;
   const int slabs = (config.key_dim + 63) / 64;
   params.query_bytes = slabs * 128 * params.order.positions_per_tile * params.problem.ratio;

@@ -39,6 +39,29 @@ __device__ __forceinline__ void st_global_v4(void* address, uint4 v) {
                : "memory");
 }
 
+/// Eight bytes to global memory.
+__device__ __forceinline__ void st_global_v2(float* address, float x, float y) {
+  asm volatile("st.global.v2.f32 [%0], {%1, %2};\n" ::"l"(address), "f"(x), "f"(y) : "memory");
+}
+__device__ __forceinline__ void st_global_v2(void* address, uint32_t x, uint32_t y) {
+  asm volatile("st.global.v2.u32 [%0], {%1, %2};\n" ::"l"(address), "r"(x), "r"(y) : "memory");
+}
+
+/// Four and sixteen bytes of global memory that other blocks wrote in this kernel: from L2, never from L1.
+__device__ __forceinline__ float ld_global_cg(const float* address) {
+  float v;
+  asm volatile("ld.global.cg.f32 %0, [%1];\n" : "=f"(v) : "l"(address) : "memory");
+  return v;
+}
+__device__ __forceinline__ float4 ld_global_cg_v4(const float* address) {
+  float4 v;
+  asm volatile("ld.global.cg.v4.f32 {%0, %1, %2, %3}, [%4];\n"
+               : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
+               : "l"(address)
+               : "memory");
+  return v;
+}
+
 /// A word of memory that nothing writes during the kernel.
 __device__ __forceinline__ int32_t ld_global_nc(const int32_t* address) {
   int32_t v;

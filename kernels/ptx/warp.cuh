@@ -19,8 +19,22 @@ __device__ __forceinline__ void sync_block() { __syncthreads(); }
 __device__ __forceinline__ void sync_warp() { __syncwarp(); }
 __device__ __forceinline__ float shfl_xor(float value, int mask) { return __shfl_xor_sync(kAllLanes, value, mask); }
 __device__ __forceinline__ int shfl(int value, int lane) { return __shfl_sync(kAllLanes, value, lane); }
+__device__ __forceinline__ float shfl(float value, int lane) { return __shfl_sync(kAllLanes, value, lane); }
 __device__ __forceinline__ int shfl_up(int value, int lanes) { return __shfl_up_sync(kAllLanes, value, lanes); }
 __device__ __forceinline__ uint32_t ballot(bool claim) { return __ballot_sync(kAllLanes, claim); }
+__device__ __forceinline__ bool any(bool claim) { return __any_sync(kAllLanes, claim); }
 __device__ __forceinline__ int find_first_set(uint32_t bits) { return __ffs(static_cast<int>(bits)); }
+
+
+/// True in one lane of the warp, the same one each time, and known to be one: the compiler issues copies without a loop
+/// over lanes.
+__device__ __forceinline__ bool elect_one() {
+  uint32_t elected;
+  asm volatile("{\n.reg .pred p;\nelect.sync _|p, 0xffffffff;\nselp.u32 %0, 1, 0, p;\n}\n" : "=r"(elected));
+  return elected != 0;
+}
+
+/// Ends the program with an error.
+__device__ __forceinline__ void trap() { __trap(); }
 
 }  // namespace ks::ptx

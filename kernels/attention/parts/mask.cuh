@@ -7,17 +7,21 @@
 
 namespace ks::attention {
 
-/// The visible keys of a thread's two rows.
+/// What decides the visible keys of a thread's two rows; the ranges themselves are made when needed, to spare registers.
 struct RowMask {
-  KeyRange row[2];
+  int position[2];
+  int rows;
+  int keys;
 
   /// Sets hidden scores of the block that starts at `first_key` to -inf; `quad_lane` is the lane's place in its quad.
   template <int kRegs>
-  __device__ __forceinline__ void apply(float (&S)[kRegs], int first_key, int quad_lane) const {
+  __device__ __forceinline__ void apply(float (&S)[kRegs], int first_key, int quad_lane, int window_left,
+                                        int window_right) const {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      const int begin = row[r].begin - first_key - 2 * quad_lane;
-      const int end = row[r].end - first_key - 2 * quad_lane;
+      const KeyRange visible = visible_keys(position[r], rows, keys, window_left, window_right);
+      const int begin = visible.begin - first_key - 2 * quad_lane;
+      const int end = visible.end - first_key - 2 * quad_lane;
 #pragma unroll
       for (int i = 2 * r; i < kRegs; i += 4) {
         const int column = i / 4 * 8;

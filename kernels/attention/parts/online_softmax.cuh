@@ -24,14 +24,28 @@ __device__ __forceinline__ float quad_sum(float x) {
   return x + ptx::shfl_xor(x, 2);
 }
 
+/// Maximum and sum over the warp, the same in all lanes.
+__device__ __forceinline__ float warp_max(float x) {
+#pragma unroll
+  for (int mask = 16; mask > 0; mask /= 2) x = fmaxf(x, ptx::shfl_xor(x, mask));
+  return x;
+}
+__device__ __forceinline__ float warp_sum(float x) {
+#pragma unroll
+  for (int mask = 16; mask > 0; mask /= 2) x += ptx::shfl_xor(x, mask);
+  return x;
+}
+
 struct RowSoftmax {
-  float m[2] = {-INFINITY, -INFINITY};
+  float m[2] = {-INFINITY, -INFINITY};  ///< running maximum of the raw scores
   float l[2] = {0.0f, 0.0f};
   float alpha[2] = {0.0f, 0.0f};  ///< what earlier sums and outputs are to be multiplied with
 
-  /// Takes a block of scores in, and turns S into exp2(scale_log2 * (S - m)).
+  /// Takes a block of scores in, and turns S into exp2(scale_log2 * (S - m)). True if some row of the warp has to be
+  /// rescaled by alpha; otherwise alpha is 1 in all of them.
   template <int kRegs>
-  __device__ __forceinline__ void update(float (&S)[kRegs], float scale_log2) {
+  __device__ __forceinline__ bool update(float (&S)[kRegs], float scale_log2) {
+    bool moved = false;
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       float top = m[r];
@@ -40,6 +54,7 @@ struct RowSoftmax {
       top = quad_max(top);
       const float safe = top == -INFINITY ? 0.0f : top;  // a row that has seen no key yet
       alpha[r] = ptx::ex2_approx((m[r] - safe) * scale_log2);
+      moved |= alpha[r] != 1.0f;
       m[r] = top;
       const float shift = safe * scale_log2;
       float sum = 0.0f;
@@ -51,6 +66,7 @@ struct RowSoftmax {
       }
       l[r] = fmaf(l[r], alpha[r], sum);
     }
+    return ptx::any(moved);
   }
 };
 

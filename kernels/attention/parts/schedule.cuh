@@ -21,6 +21,7 @@ struct TileOrder {
   int row_tiles;           ///< tiles along the positions of the longest member
   int tile_count;          ///< dense rows: all tiles
   int pairs_per_section;   ///< (group, member) pairs that share L2
+  int splits;              ///< parts into which the keys of every tile are cut
 };
 
 /// One tile of query rows and the keys of its member.
@@ -33,6 +34,8 @@ struct Tile {
   int row_base;  ///< packed rows: where the member begins
   int key_base;  ///< packed keys: likewise
   int kv_head;
+  int number;  ///< place in the order, the same for all splits
+  int split;   ///< which part of the keys
 };
 
 /// The number of keys of a member.
@@ -68,7 +71,13 @@ class TileWalk {
       : problem_(problem), order_(order) {}
 
   /// The tile with this index; its member is -1 past the end.
-  __device__ __forceinline__ Tile at(int index) { return problem_.rows_packed ? packed(index) : dense(index); }
+  __device__ __forceinline__ Tile at(int index) {
+    const int number = order_.splits > 1 ? index / order_.splits : index;
+    Tile tile = problem_.rows_packed ? packed(number) : dense(number);
+    tile.number = number;
+    tile.split = index - number * order_.splits;
+    return tile;
+  }
 
  private:
   __device__ __forceinline__ Tile dense(int index) const {

@@ -23,7 +23,8 @@ KS_HOST_DEVICE KeyRange visible_keys(int position, int rows, int keys, int windo
 /// The key blocks of a tile of positions first .. last, and which of them need a mask.
 struct BlockPlan {
   int origin;       ///< first key of block 0
-  int count;        ///< blocks, 0: no key is visible
+  int begin;        ///< blocks begin .. end-1 are to be done; none: no key is visible
+  int end;
   int first_plain;  ///< blocks first_plain .. end_plain-1 are visible to every position of the tile
   int end_plain;
 };
@@ -36,12 +37,20 @@ KS_HOST_DEVICE BlockPlan plan_blocks(int first, int last, int rows, int keys, in
   const KeyRange widest_right = visible_keys(last, rows, keys, window_left, window_right);
   const int begin = widest_left.begin;
   const int end = widest_right.end;
-  if (end <= begin) return {0, 0, 0, 0};
+  if (end <= begin) return {0, 0, 0, 0, 0};
   const int origin = begin - begin % granule;
   const int count = (end - origin + block - 1) / block;
   const int first_plain = (larger(widest_right.begin - origin, 0) + block - 1) / block;
   const int end_plain = larger(widest_left.end - origin, 0) / block;
-  return {origin, count, first_plain, end_plain};
+  return {origin, 0, count, first_plain, end_plain};
+}
+
+/// Part `split` of `splits` of a plan's blocks; parts differ by one block at most, and may be empty.
+KS_HOST_DEVICE BlockPlan part_of(BlockPlan plan, int split, int splits) {
+  const int count = plan.end;
+  plan.begin = count * split / splits;
+  plan.end = count * (split + 1) / splits;
+  return plan;
 }
 
 }  // namespace ks::attention
