@@ -1,83 +1,11 @@
 #include "operators/apply_symmetry.h"
 
-#include <bit>
 #include <cstring>
 
 #include "base/error.h"
 #include "operators/parallel.h"
 
 namespace ks::op {
-namespace {
-
-/// What happens to the columns of a row, prepared once a tensor.
-struct ColumnMove {
-  std::vector<int32_t> source;  ///< empty: the identity
-  std::vector<float> factor;    ///< empty: all 1
-  std::vector<uint32_t> flip;   ///< the dtype's sign bit where the factor is -1; only if all factors are +-1
-  bool only_signs = false;
-};
-
-uint32_t sign_bit(core::Dtype dtype) {
-  return 1u << (8 * core::dtype_bytes(dtype) - 1);
-}
-
-ColumnMove column_move(const Tensor& tensor, const TensorMove& move) {
-  ColumnMove columns;
-  if (move.moves_columns()) columns.source = move.source.back();
-  columns.factor = move.factor;
-  if (columns.factor.empty()) return columns;
-  columns.only_signs = true;
-  for (const float factor : columns.factor) {
-    columns.only_signs = columns.only_signs && (factor == 1.0f || factor == -1.0f);
-    columns.flip.push_back(factor < 0 ? sign_bit(tensor.dtype) : 0);
-  }
-  if (columns.source.empty()) {
-    columns.source.resize(columns.factor.size());
-    for (size_t c = 0; c < columns.source.size(); ++c) columns.source[c] = static_cast<int32_t>(c);
-  }
-  return columns;
-}
-
-template <typename Word>
-void gather(const Word* from, const ColumnMove& columns, Word* to) {
-  const int32_t* source = columns.source.data();
-  const size_t count = columns.source.size();
-  if (columns.flip.empty()) {
-    for (size_t c = 0; c < count; ++c) to[c] = from[source[c]];
-    return;
-  }
-  const uint32_t* flip = columns.flip.data();
-  for (size_t c = 0; c < count; ++c) to[c] = static_cast<Word>(from[source[c]] ^ flip[c]);
-}
-
-/// Powers of two change the exponent alone, so cutting the low half of the product loses nothing.
-void gather_scaled_bf16(const uint16_t* from, const ColumnMove& columns, uint16_t* to) {
-  for (size_t c = 0; c < columns.source.size(); ++c) {
-    const float value = std::bit_cast<float>(static_cast<uint32_t>(from[columns.source[c]]) << 16) * columns.factor[c];
-    to[c] = static_cast<uint16_t>(std::bit_cast<uint32_t>(value) >> 16);
-  }
-}
-
-void move_columns(const Tensor& tensor, const ColumnMove& columns, const std::byte* from, std::byte* to) {
-  const size_t element = core::dtype_bytes(tensor.dtype);
-  if (columns.source.empty()) {
-    std::memcpy(to, from, element * static_cast<size_t>(column_count(tensor)));
-  } else if (columns.factor.empty() || columns.only_signs) {
-    if (element == 4) gather(reinterpret_cast<const uint32_t*>(from), columns, reinterpret_cast<uint32_t*>(to));
-    if (element == 2) gather(reinterpret_cast<const uint16_t*>(from), columns, reinterpret_cast<uint16_t*>(to));
-    if (element == 1) gather(reinterpret_cast<const uint8_t*>(from), columns, reinterpret_cast<uint8_t*>(to));
-  } else if (tensor.dtype == core::Dtype::kBf16) {
-    gather_scaled_bf16(reinterpret_cast<const uint16_t*>(from), columns, reinterpret_cast<uint16_t*>(to));
-  } else {
-    for (size_t c = 0; c < columns.source.size(); ++c)
-      core::store_element(
-          to, tensor.dtype, c,
-          core::load_element(from, tensor.dtype, static_cast<size_t>(columns.source[c])) * columns.factor[c]);
-  }
-}
-
-}  // namespace
-
 bool TensorMove::is_identity() const {
   if (replacement != nullptr || !factor.empty()) return false;
   for (const auto& axis : source)
@@ -131,6 +59,12 @@ TensorMove move_of(const Problem& problem, int index, const Symmetry& symmetry) 
   return move;
 }
 
+ColumnMover column_mover(core::Dtype dtype, const Tensor& tensor, const TensorMove& move) {
+  static const std::vector<int32_t> kIdentity;
+  return {dtype, static_cast<size_t>(column_count(tensor)), move.moves_columns() ? move.source.back() : kIdentity,
+          move.factor};
+}
+
 RowWalk::RowWalk(const Tensor& tensor, const TensorMove& move, int64_t begin) : tensor_(tensor), move_(move) {
   const size_t axes = tensor.shape.empty() ? 0 : tensor.shape.size() - 1;
   index_.assign(axes, 0);
@@ -181,12 +115,12 @@ void transform_tensor(const Problem& problem, int index, const Symmetry& symmetr
   if (tensor.bytes == 0) return;
   if (move.is_identity() || !is_packed(tensor)) std::memcpy(to, from, tensor.bytes);
   if (move.is_identity()) return;
-  const ColumnMove columns = column_move(tensor, move);
+  const ColumnMover columns = column_mover(tensor.dtype, tensor, move);
   const auto element = static_cast<int64_t>(core::dtype_bytes(tensor.dtype));
   parallel_ranges(row_count(tensor), threads, [&](int64_t begin, int64_t end) {
     RowWalk walk(tensor, move, begin);
     for (int64_t row = begin; row < end; ++row, walk.next())
-      move_columns(tensor, columns, from + walk.now().old_offset * element, to + walk.now().offset * element);
+      columns.move(from + walk.now().old_offset * element, to + walk.now().offset * element);
   });
 }
 

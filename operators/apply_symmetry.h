@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "operators/columns.h"
 #include "operators/operator.h"
 
 namespace ks::op {
@@ -22,6 +23,9 @@ struct TensorMove {
 
 /// The part of `symmetry` that concerns tensor `index`. Dies (KS_CHECK) where a map does not fit the tensor.
 TensorMove move_of(const Problem& problem, int index, const Symmetry& symmetry);
+
+/// The columns' part of a move, for rows of `dtype` (expected values are floats whatever the tensor is).
+ColumnMover column_mover(core::Dtype dtype, const Tensor& tensor, const TensorMove& move);
 
 /// Number of rows (products of all dimensions but the last) and of columns.
 int64_t row_count(const Tensor& tensor);

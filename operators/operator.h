@@ -29,7 +29,8 @@ struct PointerSlot {
 /// How a row of an output is judged. A row is the last dimension of the tensor's shape.
 enum class OutputRule {
   kNone,           ///< an input
-  kRelativeL2Row,  ///< |got - want|_2 / |want|_2 of each row at most `limit`; a row that is all zero must be exactly zero
+  kRelativeL2Row,  ///< |got - want|_2 / |want|_2 of each row at most `limit`; a row that is all zero must be exactly
+                   ///< zero
   kAbsolute        ///< each element within `limit`; infinities must match by position and sign
 };
 
@@ -52,10 +53,10 @@ struct Problem {
   std::string shape_blob;  ///< bytes of the SHAPE struct
   std::string call_blob;   ///< bytes of the CALL struct: context and pointers zero, but for struct_bytes and version
   std::vector<Tensor> tensors;
-  double flops = 0;               ///< operations of one call with these lengths (a multiply-add is two)
-  double bytes = 0;               ///< compulsory bytes of one call: each used input read once, each output written once
+  double flops = 0;  ///< operations of one call with these lengths (a multiply-add is two)
+  double bytes = 0;  ///< compulsory bytes of one call: each used input read once, each output written once
   core::Dtype matrix_dtype = core::Dtype::kF32;  ///< the type whose matrix rate bounds the flops
-  bool has_lengths = false;       ///< the call reads lengths on the device (ks_plan_lengths may be used)
+  bool has_lengths = false;                      ///< the call reads lengths on the device (ks_plan_lengths may be used)
 };
 
 /// Contents of the tensors, one buffer each, in the order of Problem::tensors (outputs too, of their size).
@@ -64,9 +65,9 @@ using Buffers = std::vector<std::vector<std::byte>>;
 /// What a correct call leaves, per tensor: for outputs (and the written part of in-outs) the values in logical order.
 struct Expected {
   struct Rows {
-    std::vector<float> values;        ///< dense over the tensor's shape; empty for inputs
-    std::vector<uint8_t> known;       ///< a flag a row: 1 where the reference was computed (sampled rows), empty: all
-    std::vector<uint8_t> unchanged;   ///< in-out tensors: 1 for a row that must keep its bytes; empty: none
+    std::vector<float> values;       ///< dense over the tensor's shape; empty for inputs
+    std::vector<uint8_t> known;      ///< a flag a row: 1 where the reference was computed (sampled rows), empty: all
+    std::vector<uint8_t> unchanged;  ///< in-out tensors: 1 for a row that must keep its bytes; empty: none
   };
   std::vector<Rows> tensors;  ///< in the order of Problem::tensors
 };
@@ -80,7 +81,7 @@ struct Recipe {
 /// How far to compute the reference.
 struct Coverage {
   enum class Kind { kAllRows, kSampledRows } kind = Kind::kAllRows;
-  uint64_t seed = 0;       ///< which rows, when sampled
+  uint64_t seed = 0;         ///< which rows, when sampled
   int64_t sampled_rows = 0;  ///< about how many
 };
 
@@ -153,8 +154,10 @@ inline constexpr int kOperatorInterfaceVersion = 2;
 }  // namespace ks::op
 
 /// Exported by every operator library.
-#define KS_OPERATOR(Class)                                                                                  \
-  extern "C" __attribute__((visibility("default"))) int ks_operator_interface_version() {                  \
-    return ::ks::op::kOperatorInterfaceVersion;                                                            \
-  }                                                                                                        \
-  extern "C" __attribute__((visibility("default"))) ::ks::op::Operator* ks_operator() { return new Class(); }
+#define KS_OPERATOR(Class)                                                                \
+  extern "C" __attribute__((visibility("default"))) int ks_operator_interface_version() { \
+    return ::ks::op::kOperatorInterfaceVersion;                                           \
+  }                                                                                       \
+  extern "C" __attribute__((visibility("default"))) ::ks::op::Operator* ks_operator() {   \
+    return new Class();                                                                   \
+  }

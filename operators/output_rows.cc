@@ -78,7 +78,12 @@ class Comparer {
  public:
   Comparer(const Tensor& tensor, const TensorMove& move, const Expected::Rows& expected, const std::byte* got,
            const std::byte* initial)
-      : tensor_(tensor), move_(move), expected_(expected), got_(got), initial_(initial) {
+      : tensor_(tensor),
+        move_(move),
+        mover_(column_mover(core::Dtype::kF32, tensor, move)),
+        expected_(expected),
+        got_(got),
+        initial_(initial) {
     columns_ = static_cast<size_t>(column_count(tensor));
     wanted_.resize(columns_);
   }
@@ -121,11 +126,8 @@ class Comparer {
 
   const float* wanted_row(size_t old) {
     const float* row = expected_.values.data() + old * columns_;
-    if (!move_.moves_columns() && move_.factor.empty()) return row;
-    const int32_t* source = move_.moves_columns() ? move_.source.back().data() : nullptr;
-    for (size_t c = 0; c < columns_; ++c) wanted_[c] = row[source != nullptr ? static_cast<size_t>(source[c]) : c];
-    if (!move_.factor.empty())
-      for (size_t c = 0; c < columns_; ++c) wanted_[c] *= move_.factor[c];
+    if (mover_.is_identity()) return row;
+    mover_.move(reinterpret_cast<const std::byte*>(row), reinterpret_cast<std::byte*>(wanted_.data()));
     return wanted_.data();
   }
 
@@ -138,6 +140,7 @@ class Comparer {
 
   const Tensor& tensor_;
   const TensorMove& move_;
+  ColumnMover mover_;
   const Expected::Rows& expected_;
   const std::byte* got_;
   const std::byte* initial_;

@@ -6,9 +6,8 @@
 // The bodies are inlined into one function for each instruction set, chosen when the process first asks. Vectors are
 // the compiler's own, so a processor without AVX2 runs the same code in smaller pieces.
 #if defined(__x86_64__)
-#define KS_WIDE __attribute__((target("avx2,fma")))
-#else
-#define KS_WIDE
+#define KS_AVX2 __attribute__((target("avx2,fma")))
+#define KS_AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx2,fma")))
 #endif
 #define KS_INLINE inline __attribute__((always_inline))
 
@@ -64,39 +63,41 @@ KS_INLINE RowNorms norms_of(Row row, const float* want, size_t columns) {
   return norms;
 }
 
-KS_WIDE RowNorms norms_f32_wide(const float* got, const float* want, size_t columns) {
-  return norms_of(FloatRow{got}, want, columns);
-}
-KS_WIDE RowNorms norms_bf16_wide(const uint16_t* got, const float* want, size_t columns) {
-  return norms_of(Bf16Row{got}, want, columns);
-}
-RowNorms norms_f32(const float* got, const float* want, size_t columns) {
-  return norms_of(FloatRow{got}, want, columns);
-}
-RowNorms norms_bf16(const uint16_t* got, const float* want, size_t columns) {
-  return norms_of(Bf16Row{got}, want, columns);
-}
-
-bool has_wide() {
+#define KS_NORMS(name, attribute)                                                                \
+  attribute RowNorms norms_f32_##name(const float* got, const float* want, size_t columns) {     \
+    return norms_of(FloatRow{got}, want, columns);                                               \
+  }                                                                                              \
+  attribute RowNorms norms_bf16_##name(const uint16_t* got, const float* want, size_t columns) { \
+    return norms_of(Bf16Row{got}, want, columns);                                                \
+  }
+KS_NORMS(plain, )
 #if defined(__x86_64__)
-  static const bool wide = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-  return wide;
-#else
-  return false;
+KS_NORMS(avx2, KS_AVX2)
+KS_NORMS(avx512, KS_AVX512)
 #endif
+
+/// One instruction set's functions.
+struct Functions {
+  RowNorms (*f32)(const float*, const float*, size_t);
+  RowNorms (*bf16)(const uint16_t*, const float*, size_t);
+};
+
+Functions choose() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+      __builtin_cpu_supports("avx512dq"))
+    return {norms_f32_avx512, norms_bf16_avx512};
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return {norms_f32_avx2, norms_bf16_avx2};
+#endif
+  return {norms_f32_plain, norms_bf16_plain};
 }
 
 }  // namespace
 
 RowNorms row_norms(core::Dtype dtype, const void* got, const float* want, size_t columns) {
-  if (dtype == core::Dtype::kF32) {
-    const auto* row = static_cast<const float*>(got);
-    return has_wide() ? norms_f32_wide(row, want, columns) : norms_f32(row, want, columns);
-  }
-  if (dtype == core::Dtype::kBf16) {
-    const auto* row = static_cast<const uint16_t*>(got);
-    return has_wide() ? norms_bf16_wide(row, want, columns) : norms_bf16(row, want, columns);
-  }
+  static const Functions functions = choose();
+  if (dtype == core::Dtype::kF32) return functions.f32(static_cast<const float*>(got), want, columns);
+  if (dtype == core::Dtype::kBf16) return functions.bf16(static_cast<const uint16_t*>(got), want, columns);
   RowNorms norms;
   for (size_t i = 0; i < columns; ++i) {
     const double wide = want[i];

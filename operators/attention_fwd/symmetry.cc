@@ -114,12 +114,11 @@ class Drawer {
       source[static_cast<size_t>(begin) + c] = static_cast<int32_t>(begin) + order[c];
   }
 
-  /// Powers of two by which values may be scaled: none for e4m3; upwards only for fp16, whose small values would lose
-  /// bits as subnormals. Small ones, so that the norm of a row rests on many columns.
+  /// Powers of two by which values may be scaled: small ones, so that the norm of a row still rests on many columns;
+  /// none for e4m3 and fp16, whose small values would lose bits as subnormals.
   void scale_values(std::vector<float>& factor) {
     const Dtype dtype = view_.kv_dtype();
-    if (dtype == Dtype::kE4m3) return;
-    op::scale_by_powers_of_two(factor, dtype == Dtype::kF16 ? 0 : -1, 1, random_);
+    if (dtype == Dtype::kF32 || dtype == Dtype::kBf16) op::scale_by_powers_of_two(factor, -1, 1, random_);
   }
 
   void move_columns() {
@@ -163,8 +162,7 @@ class Drawer {
     shuffle(source, shape_.latent_dim, shape_.key_dim);
     const auto sign = op::random_signs(source.size(), random_);
     std::vector<float> key_factor(sign.begin(), sign.begin() + shape_.latent_dim);
-    // fp16 has no room for scaling keys one way and queries the other.
-    if (view_.query_dtype() != Dtype::kF16) scale_values(key_factor);
+    scale_values(key_factor);
     key_factor.insert(key_factor.end(), sign.begin() + shape_.latent_dim, sign.end());
     std::vector<float> query_factor;
     for (const float factor : key_factor) query_factor.push_back(1 / factor);
