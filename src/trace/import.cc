@@ -144,11 +144,17 @@ void feed(const fs::path& path, Importer& importer) {
 /// Events on their way from the parsing thread to the using one, in batches; at most kDepth of them wait.
 class EventQueue {
  public:
-  void push(std::vector<Event> batch) {
+  /// Puts a batch in and gives a used one back, to be emptied by the thread that filled it: memory that one thread
+  /// takes and another frees costs a lock each time.
+  std::vector<Event> exchange(std::vector<Event> batch) {
     std::unique_lock lock(mutex_);
     space_.wait(lock, [&] { return batches_.size() < kDepth || is_abandoned_; });
     if (!is_abandoned_) batches_.push_back(std::move(batch));
     ready_.notify_one();
+    if (used_.empty()) return {};
+    std::vector<Event> used = std::move(used_.back());
+    used_.pop_back();
+    return used;
   }
   void close() {
     const std::lock_guard lock(mutex_);
@@ -163,6 +169,7 @@ class EventQueue {
   bool pop(std::vector<Event>& batch) {
     std::unique_lock lock(mutex_);
     ready_.wait(lock, [&] { return !batches_.empty() || is_closed_; });
+    if (!batch.empty()) used_.push_back(std::move(batch));
     if (batches_.empty()) return false;
     batch = std::move(batches_.front());
     batches_.pop_front();
@@ -175,6 +182,7 @@ class EventQueue {
   std::mutex mutex_;
   std::condition_variable ready_, space_;
   std::deque<std::vector<Event>> batches_;
+  std::vector<std::vector<Event>> used_;
   bool is_closed_ = false, is_abandoned_ = false;
 };
 
@@ -193,13 +201,14 @@ void feed_ahead(const fs::path& path, Importer& importer, const EventUse& use) {
     filled += weight(event);
     filling.push_back(std::move(event));
     if (filled < kBatchBytes) return;
-    queue.push(std::exchange(filling, {}));
+    filling = queue.exchange(std::move(filling));
+    filling.clear();
     filled = 0;
   });
   std::thread parser([&] {
     try {
       feed(path, importer);
-      queue.push(std::move(filling));
+      queue.exchange(std::move(filling));
     } catch (...) {
       failure = std::current_exception();
     }

@@ -45,9 +45,14 @@ constexpr std::array<std::string_view, 31> kKeep = {"type",
                                                     "summary",
                                                     "isReplay"};
 
+/// Large or many, and nothing of them in our model.
+constexpr std::array<std::string_view, 12> kSkip = {
+    "normalizedMessages", "fullOutput",   "signature",     "cache_creation", "server_tool_use", "service_tier",
+    "stop_sequence",      "stop_details", "inference_geo", "iterations",     "caller",          "context_management"};
+
 class ClaudeCodeImporter final : public Importer {
  public:
-  ClaudeCodeImporter() : Importer("claude-code") {}
+  ClaudeCodeImporter() : Importer("claude-code") { parser_.set_skip(kSkip); }
   void finish() override {
     for (Queued& item : queue_) person(item.time, std::move(item.text), "queued");
     Importer::finish();
@@ -67,7 +72,7 @@ class ClaudeCodeImporter final : public Importer {
   std::string session_of(const Json& json, double time);
   std::string assistant(const Json& api, const std::string& session, double time);
   std::string user(const Json& json, Json& api, const std::string& session, double time);
-  void user_text(const Json& json, std::string text, const std::string& session, double time);
+  void user_text(const Json& json, std::string text, const std::string& session, double time, const char* place);
   std::string system(const Json& json, double time);
   std::string progress(Json& json, double time);
   std::string queue_operation(const Json& json, double time);
@@ -166,13 +171,15 @@ std::string ClaudeCodeImporter::assistant(const Json& api, const std::string& se
 std::string ClaudeCodeImporter::user(const Json& json, Json& api, const std::string& session, double time) {
   Json& content = api.is_object() ? api["content"] : api;
   if (!content.is_array()) {
-    user_text(json, joined_text(content), session, time);
+    user_text(json, joined_text(content), session, time, "typed");
     return "";
   }
   std::string text;
+  bool has_result = false;
   for (const Json& block : content) {
     const std::string type = text_at(block, "type");
     if (type == "tool_result") {
+      has_result = true;
       tool_result(session, time, text_at(block, "tool_use_id"), joined_text(value_at(block, "content")),
                   truth_at(block, "is_error"));
     } else if (type == "text") {
@@ -180,11 +187,12 @@ std::string ClaudeCodeImporter::user(const Json& json, Json& api, const std::str
       text += text_at(block, "text");
     }
   }
-  user_text(json, std::move(text), session, time);
+  user_text(json, std::move(text), session, time, has_result ? "beside_result" : "typed");
   return "";
 }
 
-void ClaudeCodeImporter::user_text(const Json& json, std::string text, const std::string& session, double time) {
+void ClaudeCodeImporter::user_text(const Json& json, std::string text, const std::string& session, double time,
+                                   const char* place) {
   if (text.empty()) return;
   const char* source = machine_source(text);
   const std::string origin = text_at(value_at(json, "origin"), "kind");
@@ -192,7 +200,7 @@ void ClaudeCodeImporter::user_text(const Json& json, std::string text, const std
   if (!origin.empty() && origin != "human" && !*source) source = "notification";
   if (truth_at(json, "isCompactSummary")) source = "compact_summary";
   if (session != "main") source = "helper_prompt";
-  if (!*source) return person(time, std::move(text), "typed");
+  if (!*source) return person(time, std::move(text), place);
   if (source == std::string_view("compact_summary")) {
     if (!has_boundary_) emit("compaction", session, time, Json::object());
     has_boundary_ = false;
@@ -202,7 +210,7 @@ void ClaudeCodeImporter::user_text(const Json& json, std::string text, const std
 
 /// A person's message, once: the queue and the transcript may both hold it.
 void ClaudeCodeImporter::person(double time, std::string text, const char* source) {
-  if (std::string_view(source) == "typed") {
+  if (std::string_view(source) != "queued") {
     if (take_text(delivered_, text)) return;
     const auto queued =
         std::find_if(queue_.begin(), queue_.end(), [&](const Queued& item) { return item.text == text; });

@@ -19,32 +19,44 @@ namespace {
 static_assert(LineReader::kPadding >= simdjson::SIMDJSON_PADDING);
 constexpr int kMaxDepth = 200;
 
-simdjson::error_code convert(od::value value, int depth, Json& into);
+/// Which keys become values.
+struct Keys {
+  std::span<const std::string_view> keep;  ///< of the top level; empty: all
+  std::span<const std::string_view> skip;  ///< below it
+};
 
-simdjson::error_code convert_object(od::object object, int depth, std::span<const std::string_view> keep, Json& into) {
+bool contains(std::span<const std::string_view> keys, std::string_view key) {
+  return std::any_of(keys.begin(), keys.end(),
+                     [&](std::string_view one) { return one.size() == key.size() && one == key; });
+}
+
+simdjson::error_code convert(od::value value, int depth, const Keys& keys, Json& into);
+
+simdjson::error_code convert_object(od::object object, int depth, const Keys& keys, Json& into) {
   into = Json::object();
+  auto& members = into.get_ref<Json::object_t&>();
+  constexpr size_t kUsualKeys = 8;
+  members.reserve(kUsualKeys);
   for (auto field : object) {
     std::string_view key;
     if (auto error = field.unescaped_key().get(key)) return error;
-    if (!keep.empty() && std::find(keep.begin(), keep.end(), key) == keep.end()) continue;
+    if (depth == 0 ? !keys.keep.empty() && !contains(keys.keep, key) : contains(keys.skip, key)) continue;
     od::value value;
     if (auto error = field.value().get(value)) return error;
-    std::string name(key);  // before the value's strings are unescaped
-    Json converted;
-    if (auto error = convert(value, depth + 1, converted)) return error;
-    into.push_back(Json::object_t::value_type(std::move(name), std::move(converted)));
+    members.emplace_back(std::string(key), Json());  // insert() would look through all keys; of twins the first counts
+    if (auto error = convert(value, depth + 1, keys, members.back().second)) return error;
   }
   return simdjson::SUCCESS;
 }
 
-simdjson::error_code convert_array(od::array array, int depth, Json& into) {
+simdjson::error_code convert_array(od::array array, int depth, const Keys& keys, Json& into) {
   into = Json::array();
+  auto& elements = into.get_ref<Json::array_t&>();
   for (auto element : array) {
     od::value value;
     if (auto error = element.get(value)) return error;
-    Json converted;
-    if (auto error = convert(value, depth + 1, converted)) return error;
-    into.push_back(std::move(converted));
+    elements.emplace_back();
+    if (auto error = convert(value, depth + 1, keys, elements.back())) return error;
   }
   return simdjson::SUCCESS;
 }
@@ -63,7 +75,7 @@ simdjson::error_code convert_number(od::value value, Json& into) {
   return simdjson::SUCCESS;
 }
 
-simdjson::error_code convert(od::value value, int depth, Json& into) {
+simdjson::error_code convert(od::value value, int depth, const Keys& keys, Json& into) {
   if (depth > kMaxDepth) return simdjson::DEPTH_ERROR;
   od::json_type type{};
   if (auto error = value.type().get(type)) return error;
@@ -71,12 +83,12 @@ simdjson::error_code convert(od::value value, int depth, Json& into) {
     case od::json_type::object: {
       od::object object;
       if (auto error = value.get_object().get(object)) return error;
-      return convert_object(object, depth, {}, into);
+      return convert_object(object, depth, keys, into);
     }
     case od::json_type::array: {
       od::array array;
       if (auto error = value.get_array().get(array)) return error;
-      return convert_array(array, depth, into);
+      return convert_array(array, depth, keys, into);
     }
     case od::json_type::string: {
       std::string_view text;
@@ -188,9 +200,9 @@ JsonLineParser::Result JsonLineParser::try_parse(std::string_view padded, std::s
     od::object object;
     od::value value;
     if (document.get_object().get(object) == simdjson::SUCCESS) {
-      error = convert_object(object, 0, keep, into);
+      error = convert_object(object, 0, {keep, skip_}, into);
     } else if (!(error = document.get_value().get(value))) {
-      error = convert(value, 0, into);
+      error = convert(value, 0, {keep, skip_}, into);
     }
   }
   if (!error) return document.current_location().error() == simdjson::OUT_OF_BOUNDS ? Result::kGood : Result::kTrailing;

@@ -24,6 +24,8 @@ class JsonLineParser {
   JsonLineParser();
   ~JsonLineParser();
 
+  /// Keys below the top level that are passed over: what is large and of no use.
+  void set_skip(std::span<const std::string_view> skip) { skip_ = skip; }
   /// The one value of a line; nothing where it is not JSON. `keep`: the keys of the top level to keep (empty: all).
   /// At least LineReader::kPadding bytes after `line` must be readable.
   std::optional<Json> parse(std::string_view line, Counters& counters, std::span<const std::string_view> keep = {});
@@ -39,6 +41,7 @@ class JsonLineParser {
   Result try_parse(std::string_view padded, std::span<const std::string_view> keep, Json& into);
   Result parse_repaired(std::string_view line, Counters& counters, std::span<const std::string_view> keep, Json& into);
 
+  std::span<const std::string_view> skip_;
   struct State;
   std::unique_ptr<State> state_;
 };

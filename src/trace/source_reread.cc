@@ -104,8 +104,10 @@ bool SourceReread::is_known(std::string_view line) const {
   return content.size() >= kShortLineBytes && own_lines_.contains(hash_of(content));
 }
 
-void SourceReread::result(const std::string& id, std::string_view text) {
-  figures_.result_chars += count_chars(text);
+void SourceReread::result(const std::string& id, std::string_view text, bool is_main) {
+  const int64_t chars = count_chars(text);
+  figures_.result_chars += chars;
+  if (is_main) figures_.main_result_chars += chars;
   bool follows = false;  // what the line before was: short lines go with it
   for_each_line(text, [&](std::string_view line, bool is_last) {
     if (bare_line(line).size() >= kShortLineBytes) follows = is_known(line);
@@ -115,7 +117,7 @@ void SourceReread::result(const std::string& id, std::string_view text) {
   if (found == open_.end()) return;
   const OpenCall call = std::move(found->second);
   open_.erase(found);
-  if (call.is_read_tool && !call.reads.empty()) count_read_tool(call.reads[0], text);
+  if (is_main && call.is_read_tool && !call.reads.empty()) count_read_tool(call.reads[0], text);
   if (call.reads.empty()) return;
   const bool is_own = std::any_of(call.reads.begin(), call.reads.end(),
                                   [&](const std::string& path) { return own_files_.contains(path); });

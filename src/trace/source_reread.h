@@ -17,10 +17,11 @@ namespace ks::trace {
 
 /// Figures in characters (Unicode code points) of tool-result text.
 struct RereadFigures {
-  int64_t result_chars = 0;     ///< all tool-result text
-  int64_t own_chars = 0;        ///< own source, read again (the figure that counts)
-  int64_t read_path_chars = 0;  ///< results of read tools on a path that a read tool had read before
-  int64_t read_line_chars = 0;  ///< lines of read tools' results that one had shown for that path before
+  int64_t result_chars = 0;       ///< all tool-result text
+  int64_t own_chars = 0;          ///< own source, read again (the figure that counts)
+  int64_t main_result_chars = 0;  ///< tool-result text of main sessions; the two below are parts of it
+  int64_t read_path_chars = 0;    ///< results of read tools on a path that a read tool had read before
+  int64_t read_line_chars = 0;    ///< lines of read tools' results that one had shown for that path before
 };
 
 /// Follows the calls and results of one trace.
@@ -29,7 +30,7 @@ class SourceReread {
   /// A call: what it writes becomes own source.
   void call(const std::string& id, const std::string& tool, const Json& body);
   /// A result, in the order of the trace.
-  void result(const std::string& id, std::string_view text);
+  void result(const std::string& id, std::string_view text, bool is_main);
   const RereadFigures& figures() const { return figures_; }
 
  private:

@@ -65,7 +65,7 @@ Json json_of(const TraceStats& stats) {
   json["helpers_spawned"] = stats.helpers_spawned;
   json["compactions"] = stats.compactions;
   json["human_messages"] = {{"total", stats.human_messages},
-                            {"queued", stats.human_queued},
+                            {"by_source", json_of(stats.human_by_source)},
                             {"chars", stats.human_chars},
                             {"by_class", json_of(stats.human_by_class)},
                             {"questions_by_category", json_of(stats.human_questions_by_category)}};
@@ -81,10 +81,11 @@ Json json_of(const TraceStats& stats) {
   const RereadFigures& reread = stats.reread;
   json["tool_result_chars"] = reread.result_chars;
   json["own_source_reread"] = {{"chars", reread.own_chars}, {"share", share(reread.own_chars, reread.result_chars)}};
-  json["read_tool_reread"] = {{"by_path_chars", reread.read_path_chars},
-                              {"by_path_share", share(reread.read_path_chars, reread.result_chars)},
+  json["read_tool_reread"] = {{"main_result_chars", reread.main_result_chars},
+                              {"by_path_chars", reread.read_path_chars},
+                              {"by_path_share", share(reread.read_path_chars, reread.main_result_chars)},
                               {"by_line_chars", reread.read_line_chars},
-                              {"by_line_share", share(reread.read_line_chars, reread.result_chars)}};
+                              {"by_line_share", share(reread.read_line_chars, reread.main_result_chars)}};
   json["prompt"] = {{"chars", stats.prompt_chars},
                     {"prefetched_chars", stats.prefetched_chars},
                     {"prefetched_share", share(stats.prefetched_chars, stats.prompt_chars)}};
@@ -155,8 +156,7 @@ std::vector<std::pair<std::string, std::string>> rows_of(const TraceStats& stats
   row("problems", listed(stats.problems));
   row("sessions", fmt::format("{} main, {} of helpers", stats.sessions, stats.helper_sessions));
   row("helpers spawned", grouped(stats.helpers_spawned));
-  row("human messages",
-      fmt::format("{} ({} while the agent was busy)", grouped(stats.human_messages), stats.human_queued));
+  row("human messages", fmt::format("{} ({})", grouped(stats.human_messages), listed(stats.human_by_source)));
   row("  by class", listed(stats.human_by_class));
   row("  questions by category", listed(stats.human_questions_by_category));
   row("machine messages in the user's place", listed(stats.machine_messages));
@@ -171,8 +171,8 @@ std::vector<std::pair<std::string, std::string>> rows_of(const TraceStats& stats
   row("  by any kind", listed(any));
   row("tool-result text", grouped(reread.result_chars) + " characters");
   row("own source read again", percent(reread.own_chars, reread.result_chars));
-  row("  read tools only: known path, known line", percent(reread.read_path_chars, reread.result_chars) + ", " +
-                                                       percent(reread.read_line_chars, reread.result_chars));
+  row("  read tools only: known path, known line", percent(reread.read_path_chars, reread.main_result_chars) + ", " +
+                                                       percent(reread.read_line_chars, reread.main_result_chars));
   row("prompt that was pre-fetched", percent(stats.prefetched_chars, stats.prompt_chars));
   row("model calls",
       fmt::format("{} main, {} in helpers", grouped(stats.main.model_calls), grouped(stats.helpers.model_calls)));

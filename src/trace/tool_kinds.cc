@@ -372,6 +372,9 @@ std::vector<std::string> written_texts(const std::string& tool, const Json& inpu
   const std::string command = shell_command_of(tool, input);
   if (!command.empty()) {
     for (ShellProgram& program : parse_shell(command)) {
+      const bool prints = (program.name == "echo" || program.name == "printf") && !written_files(program).empty();
+      if (prints)
+        for (std::string& arg : program.args) texts.push_back(std::move(arg));
       if (program.here_text.empty()) continue;
       const bool is_patch = program.name == "apply_patch" || program.name == "patch" || program.name == "git";
       const bool is_file = !written_files(program).empty();

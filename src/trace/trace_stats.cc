@@ -28,6 +28,11 @@ int64_t fenced_chars(std::string_view text) {
   return chars;
 }
 
+/// Sources of machine messages that put material before the agent that it did not ask for.
+bool is_prefetched(std::string_view source) {
+  return source == "injected" || source == "attachment" || source == "meta" || source == "prefetched";
+}
+
 }  // namespace
 
 Tokens& Tokens::operator+=(const Tokens& other) {
@@ -51,15 +56,17 @@ void TraceStats::add(const TraceStats& other) {
                                  {&other.skipped, &skipped},
                                  {&other.problems, &problems},
                                  {&other.human_by_class, &human_by_class},
+                                 {&other.human_by_source, &human_by_source},
                                  {&other.machine_messages, &machine_messages},
                                  {&other.human_questions_by_category, &human_questions_by_category},
                                  {&other.questions_by_category, &questions_by_category}})
     add_counts(*to, *from);
   sessions += other.sessions, helper_sessions += other.helper_sessions, helpers_spawned += other.helpers_spawned;
-  compactions += other.compactions, human_messages += other.human_messages, human_queued += other.human_queued;
+  compactions += other.compactions, human_messages += other.human_messages;
   human_chars += other.human_chars, agent_messages += other.agent_messages;
   main += other.main, helpers += other.helpers;
   reread.result_chars += other.reread.result_chars, reread.own_chars += other.reread.own_chars;
+  reread.main_result_chars += other.reread.main_result_chars;
   reread.read_path_chars += other.reread.read_path_chars, reread.read_line_chars += other.reread.read_line_chars;
   prompt_chars += other.prompt_chars, prefetched_chars += other.prefetched_chars;
   if (other.cost_usd) cost_usd = cost_usd.value_or(0) + *other.cost_usd;
@@ -83,7 +90,8 @@ void StatsCollector::add(const Event& event) {
   if (event.kind == "tool_result") {
     ++side(event.session).tool_results;
     const Json& text = value_at(event.body, "text");
-    if (text.is_string()) reread_.result(text_at(event.body, "id"), text.get_ref<const std::string&>());
+    if (text.is_string())
+      reread_.result(text_at(event.body, "id"), text.get_ref<const std::string&>(), !is_helper(event.session));
     return;
   }
   if (event.kind == "usage") return usage(event);
@@ -113,17 +121,20 @@ void StatsCollector::message(const Event& event) {
     return;
   }
   const int64_t chars = count_chars(text);
-  stats_.prompt_chars += chars;
   const Json& told = value_at(event.body, "prefetched_chars");
   if (role != "human") {
-    ++stats_.machine_messages[text_at(event.body, "source")];
+    const std::string source = text_at(event.body, "source");
+    ++stats_.machine_messages[source];
+    if (!told.is_number() && !is_prefetched(source)) return;
+    stats_.prompt_chars += chars;
     stats_.prefetched_chars += told.is_number() ? integer_at(event.body, "prefetched_chars") : chars;
     return;
   }
+  stats_.prompt_chars += chars;
   stats_.prefetched_chars += told.is_number() ? integer_at(event.body, "prefetched_chars") : fenced_chars(text);
   ++stats_.human_messages;
   stats_.human_chars += chars;
-  if (text_at(event.body, "source") == "queued") ++stats_.human_queued;
+  ++stats_.human_by_source[text_at(event.body, "source")];
   if (!classify_) return;
   const HumanLabels labels = classify_(text);
   for (const std::string& name : labels.classes) ++stats_.human_by_class[name];

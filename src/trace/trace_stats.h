@@ -50,8 +50,8 @@ struct TraceStats {
   int64_t traces = 0, lines = 0, records = 0, used = 0, events = 0;
   Counters skipped, problems;
   int64_t sessions = 0, helper_sessions = 0, helpers_spawned = 0, compactions = 0;
-  int64_t human_messages = 0, human_queued = 0, human_chars = 0;
-  Counts human_by_class, human_questions_by_category, machine_messages, questions_by_category;
+  int64_t human_messages = 0, human_chars = 0;
+  Counts human_by_source, human_by_class, human_questions_by_category, machine_messages, questions_by_category;
   int64_t agent_messages = 0;
   SideStats main, helpers;
   RereadFigures reread;
