@@ -13,6 +13,8 @@ void add_all_commands(CLI::App& app) {
   add_evaluate_command(app);
   add_verify_command(app);
   add_baseline_command(app);
+  add_profile_command(app);
+  add_disassemble_command(app);
   add_data_command(app);
 }
 

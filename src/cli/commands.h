@@ -17,6 +17,8 @@ void add_verify_command(CLI::App& app);
 void add_scenarios_command(CLI::App& app);
 void add_baseline_command(CLI::App& app);
 void add_doctor_command(CLI::App& app);
+void add_disassemble_command(CLI::App& app);
+void add_profile_command(CLI::App& app);
 void add_data_command(CLI::App& app);
 
 }  // namespace ks::cli

@@ -44,13 +44,14 @@ int code_of(const core::Evaluation& evaluation, const std::string& goal) {
 struct Options {
   evaluator::Request request;
   std::string goal, out, resume;
-  bool json = false;
+  bool json = false, unsealed = false;
 };
 
 void evaluate_command(Options& options) {
   if (!options.goal.empty()) check_goal(options.goal);
   if (!options.resume.empty()) options.request.resume = core::read_evaluation(options.resume);
   std::signal(SIGINT, [](int) { interrupted = true; });
+  if (options.unsealed) options.request.counters_off.push_back("sandbox");
   options.request.cancel = &interrupted;
   options.request.progress = show_progress;
   const core::Evaluation evaluation = evaluator::evaluate(options.request);
@@ -86,6 +87,7 @@ void add_evaluate_command(CLI::App& app) {
   command->add_option("--out", options->out, "Write the record to this file");
   command->add_option("--resume", options->resume, "Add what this record lacks");
   command->add_flag("--json", options->json, "Print the record instead of the table");
+  command->add_flag("--unsealed", options->unsealed, "Leave the worker unsandboxed (profilers need it); the record says so");
   command->add_flag("--check-only", request.check_only, "Right or wrong only, no times");
   command->add_flag("!--no-aa", request.aa, "Leave out the candidate's comparison with itself");
   command->callback([options] { evaluate_command(*options); });

@@ -1,4 +1,5 @@
 // kernelseek scenarios OPERATOR: lists a grid, a row each.
+#include "base/json.h"
 #include "base/table.h"
 #include "cli/commands.h"
 #include "evaluator/operators.h"

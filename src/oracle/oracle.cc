@@ -26,7 +26,7 @@ class Packer {
   explicit Packer(std::vector<device::Span>& redzones) : redzones_(redzones) { add_redzone(kRedzoneBytes); }
 
   device::Span place(uint64_t bytes) {
-    if (bytes == 0) return {};
+    if (bytes == 0) return {0, end_, 0};
     device::Span span{0, end_, bytes};
     const uint64_t padded = align_up(bytes, 4);
     end_ += padded;

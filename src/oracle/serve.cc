@@ -66,8 +66,11 @@ Json problem_json(const op::Operator& the_operator, const op::Problem& problem) 
 }
 
 Json place_json(const device::Span& span, const SideBuffers& side) {
-  if (span.bytes == 0) return nullptr;
   return Json::array({span.arena == side.output_arena ? 1 : 0, span.offset});
+}
+
+Json optional_place_json(const device::Span& span, const SideBuffers& side) {
+  return span.bytes == 0 ? Json(nullptr) : place_json(span, side);
 }
 
 Json sets_json(const SideBuffers& side) {
@@ -76,9 +79,9 @@ Json sets_json(const SideBuffers& side) {
     Json tensors = Json::array();
     for (const auto& span : set.tensors) tensors.push_back(place_json(span, side));
     sets.push_back({{"tensors", tensors},
-                    {"scratch", place_json(set.scratch, side)},
-                    {"state", place_json(set.state, side)},
-                    {"schedule", place_json(set.schedule, side)}});
+                    {"scratch", optional_place_json(set.scratch, side)},
+                    {"state", optional_place_json(set.state, side)},
+                    {"schedule", optional_place_json(set.schedule, side)}});
   }
   return sets;
 }
