@@ -1,11 +1,23 @@
 #include "operators/apply_symmetry.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/error.h"
 #include "operators/parallel.h"
 
 namespace ks::op {
+namespace {
+
+/// Rows of permuted heads lie out of order in memory, so the processor does not see the next one coming.
+constexpr int64_t kRowsAhead = 6;
+
+void prefetch_row(const std::byte* row, size_t bytes) {
+  for (size_t i = 0; i < bytes; i += 64) __builtin_prefetch(row + i);
+}
+
+}  // namespace
+
 bool TensorMove::is_identity() const {
   if (replacement != nullptr || !factor.empty()) return false;
   for (const auto& axis : source)
@@ -77,6 +89,7 @@ RowWalk::RowWalk(const Tensor& tensor, const TensorMove& move, int64_t begin) : 
     rest /= tensor.shape[axis];
   }
   now_.row = begin;
+  place_outer();
   place();
 }
 
@@ -85,14 +98,24 @@ int64_t RowWalk::source_of(size_t axis) const {
   return source.empty() ? index_[axis] : source[static_cast<size_t>(index_[axis])];
 }
 
+void RowWalk::place_outer() {
+  outer_ = RowMove{};
+  for (size_t axis = 0; axis + 1 < index_.size(); ++axis) {
+    const int64_t old = source_of(axis);
+    outer_.offset += index_[axis] * tensor_.strides[axis];
+    outer_.old_row += old * dense_[axis];
+    outer_.old_offset += old * tensor_.strides[axis];
+  }
+}
+
 void RowWalk::place() {
   now_.offset = now_.old_row = now_.old_offset = 0;
-  for (size_t axis = 0; axis < index_.size(); ++axis) {
-    const int64_t old = source_of(axis);
-    now_.offset += index_[axis] * tensor_.strides[axis];
-    now_.old_row += old * dense_[axis];
-    now_.old_offset += old * tensor_.strides[axis];
-  }
+  if (index_.empty()) return;
+  const size_t inner = index_.size() - 1;
+  const int64_t old = source_of(inner);
+  now_.offset = outer_.offset + index_[inner] * tensor_.strides[inner];
+  now_.old_row = outer_.old_row + old;
+  now_.old_offset = outer_.old_offset + old * tensor_.strides[inner];
 }
 
 void RowWalk::next() {
@@ -101,6 +124,8 @@ void RowWalk::next() {
     if (++index_[axis] < tensor_.shape[axis]) break;
     index_[axis] = 0;
   }
+  // The innermost index came back to 0: another one moved.
+  if (!index_.empty() && index_.back() == 0) place_outer();
   place();
 }
 
@@ -118,9 +143,16 @@ void transform_tensor(const Problem& problem, int index, const Symmetry& symmetr
   const ColumnMover columns = column_mover(tensor.dtype, tensor, move);
   const auto element = static_cast<int64_t>(core::dtype_bytes(tensor.dtype));
   parallel_ranges(row_count(tensor), threads, [&](int64_t begin, int64_t end) {
-    RowWalk walk(tensor, move, begin);
-    for (int64_t row = begin; row < end; ++row, walk.next())
-      columns.move(from + walk.now().old_offset * element, to + walk.now().offset * element);
+    RowWalk walk(tensor, move, begin), ahead(tensor, move, begin);
+    for (int64_t row = begin; row < std::min(begin + kRowsAhead, end); ++row) ahead.next();
+    for (int64_t row = begin; row < end; ++row, walk.next()) {
+      if (row + kRowsAhead < end) {
+        prefetch_row(from + ahead.now().old_offset * element, columns.row_bytes());
+        ahead.next();
+      }
+      columns.move_past_cache(from + walk.now().old_offset * element, to + walk.now().offset * element);
+    }
+    finish_moves_past_cache();
   });
 }
 

@@ -49,11 +49,13 @@ class RowWalk {
   const std::vector<int64_t>& indices() const { return index_; }
 
  private:
+  void place_outer();
   void place();
   int64_t source_of(size_t axis) const;
   const Tensor& tensor_;
   const TensorMove& move_;
   std::vector<int64_t> index_, dense_;
+  RowMove outer_;  ///< what all axes but the innermost of the row contribute
   RowMove now_;
 };
 

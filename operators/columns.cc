@@ -64,6 +64,16 @@ KS_PERMUTE(permute_words16, KS_AVX512, _mm512_permutex2var_epi16, _mm512_mask_bl
 KS_PERMUTE(permute_words8, KS_VBMI, _mm512_permutex2var_epi8, _mm512_mask_blend_epi8)
 #endif
 
+constexpr size_t kStagedBytes = 2048;  ///< the longest row that is moved past the cache
+
+#if defined(__x86_64__)
+KS_AVX2 void stream(const std::byte* from, size_t bytes, std::byte* to) {
+  for (size_t i = 0; i < bytes; i += 32)
+    _mm256_stream_si256(reinterpret_cast<__m256i*>(to + i),
+                        _mm256_load_si256(reinterpret_cast<const __m256i*>(from + i)));
+}
+#endif
+
 // The loops below are the compiler's to put into vectors.
 #define KS_ELEMENTWISE(name, attribute)                                                                      \
   attribute void flip_##name(std::byte* __restrict row, const std::byte* __restrict flips, size_t bytes) {   \
@@ -162,6 +172,24 @@ void ColumnMover::apply_factors(std::byte* row) const {
 void ColumnMover::move(const std::byte* from, std::byte* to) const {
   permute(from, to);
   if (!factor_.empty()) apply_factors(to);
+}
+
+void ColumnMover::move_past_cache(const std::byte* from, std::byte* to) const {
+#if defined(__x86_64__)
+  const bool aligned = reinterpret_cast<uintptr_t>(to) % 32 == 0 && row_bytes() % 32 == 0;
+  if (aligned && row_bytes() <= kStagedBytes && has_avx2()) {
+    alignas(64) std::byte staged[kStagedBytes];
+    move(from, staged);
+    return stream(staged, row_bytes(), to);
+  }
+#endif
+  move(from, to);
+}
+
+void finish_moves_past_cache() {
+#if defined(__x86_64__)
+  _mm_sfence();
+#endif
 }
 
 }  // namespace ks::op

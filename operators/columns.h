@@ -16,6 +16,9 @@ class ColumnMover {
   ColumnMover(core::Dtype dtype, size_t columns, const std::vector<int32_t>& source, const std::vector<float>& factor);
 
   void move(const std::byte* from, std::byte* to) const;
+  /// The same, and the new row does not displace what is in cache: for filling memory that is read much later.
+  void move_past_cache(const std::byte* from, std::byte* to) const;
+  size_t row_bytes() const { return columns_ * element_; }
   bool is_identity() const { return source_.empty() && factor_.empty(); }
 
  private:
@@ -36,5 +39,8 @@ class ColumnMover {
   std::vector<std::byte> lanes_;
   std::vector<uint64_t> masks_;
 };
+
+/// To be called by a thread after its last move_past_cache, before others read what it wrote.
+void finish_moves_past_cache();
 
 }  // namespace ks::op

@@ -9,10 +9,12 @@
 
 #include "operators/apply_symmetry.h"
 #include "operators/cells.h"
+#include "operators/columns.h"
 #include "operators/fill.h"
 #include "operators/output_rows.h"
 #include "operators/parallel.h"
 #include "operators/permutation.h"
+#include "operators/row_norms.h"
 
 namespace ks::op {
 namespace {
@@ -186,6 +188,46 @@ TEST(CompareRows, KeepsUnchangedRowsToTheirBytes) {
   const auto comparison = compare_rows(problem, 0, {}, expected, got.data(), initial.data());
   EXPECT_EQ(comparison.failures, 1);
   EXPECT_NE(comparison.where.find("output[0, 1, :] was changed"), std::string::npos) << comparison.where;
+}
+
+TEST(RowNorms, AreRightWhateverTheMagnitudeAndTheLength) {
+  for (const auto dtype : {core::Dtype::kF32, core::Dtype::kBf16})
+    for (const float magnitude : {1e-30f, 1e-12f, 1.0f, 1e12f, 1e30f})
+      for (const size_t columns : {7u, 16u, 40u, 128u}) {
+        std::vector<float> want(columns);
+        fill_normal(columns, columns, want.data());
+        std::vector<std::byte> got(columns * core::dtype_bytes(dtype));
+        double difference = 0, square = 0;
+        for (size_t c = 0; c < columns; ++c) {
+          want[c] *= magnitude;
+          core::store_element(got.data(), dtype, c, want[c] * 1.01f);
+          difference += std::pow(core::load_element(got.data(), dtype, c) - static_cast<double>(want[c]), 2);
+          square += std::pow(static_cast<double>(want[c]), 2);
+        }
+        const RowNorms norms = row_norms(dtype, got.data(), want.data(), columns);
+        EXPECT_NEAR(norms.want, square, 1e-5 * square);
+        EXPECT_NEAR(norms.difference, difference, 1e-4 * difference) << core::dtype_name(dtype) << magnitude;
+      }
+}
+
+TEST_P(EveryType, ColumnsMoveInRegistersAsOneByOne) {
+  for (const size_t columns : {16u, 32u, 64u, 96u, 128u, 192u, 256u, 576u, 1024u, 2048u}) {
+    base::Random random(columns);
+    const auto source = random_permutation(columns, random);
+    const auto sign = random_signs(columns, random);
+    const size_t element = core::dtype_bytes(GetParam());
+    std::vector<std::byte> from(columns * element), to(columns * element), past(columns * element);
+    for (size_t c = 0; c < columns; ++c)
+      core::store_element(from.data(), GetParam(), c, 1.0f + static_cast<float>(c % 7) / 8);
+    const ColumnMover mover(GetParam(), columns, source, sign);
+    mover.move(from.data(), to.data());
+    mover.move_past_cache(from.data(), past.data());
+    finish_moves_past_cache();
+    EXPECT_EQ(to, past);
+    for (size_t c = 0; c < columns; ++c)
+      ASSERT_EQ(core::load_element(to.data(), GetParam(), c),
+                sign[c] * core::load_element(from.data(), GetParam(), static_cast<size_t>(source[c])));
+  }
 }
 
 TEST(Gaps, AreFoundWhenWritten) {
