@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #include "rmsnorm.h"
 
@@ -81,14 +82,18 @@ inline void normalise(const ks_rmsnorm_call* call) {
   normalise_rows(call, 0, shape_of(call).rows);
 }
 
-/// How many elements of the input exceed one: permutations and signs do not change it.
-inline int64_t large_elements(const ks_rmsnorm_call* call) {
+/// The largest magnitude, and how many exceed one: permutations and signs do not change them.
+inline std::pair<double, int64_t> fingerprint(const ks_rmsnorm_call* call) {
   const ks_rmsnorm_shape& shape = shape_of(call);
-  int64_t count = 0;
-  for (int64_t row = 0; row < shape.rows; ++row)
-    for (int64_t c = 0; c < shape.columns; ++c)
-      count += std::fabs(load(call->input, shape.dtype, row * shape.input_row_stride + c)) > 1;
-  return count;
+  std::pair<double, int64_t> result{0, 0};
+  for (int64_t row = 0; row < shape.rows; ++row) {
+    for (int64_t c = 0; c < shape.columns; ++c) {
+      const double x = std::fabs(load(call->input, shape.dtype, row * shape.input_row_stride + c));
+      result.first = std::fmax(result.first, x);
+      result.second += x > 1;
+    }
+  }
+  return result;
 }
 
 }  // namespace
