@@ -279,6 +279,10 @@ std::vector<TraceFiles> find_transcripts(const std::vector<std::string>& paths, 
       files.emplace_back(given);
       continue;
     }
+    if (fs::exists(fs::path(given) / "trace.jsonl")) {  // a run
+      files.push_back(fs::path(given) / "trace.jsonl");
+      continue;
+    }
     std::vector<fs::path> found;
     for (const auto& entry : fs::recursive_directory_iterator(given, fs::directory_options::skip_permission_denied))
       if (entry.is_regular_file()) found.push_back(entry.path());
