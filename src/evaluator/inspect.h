@@ -14,8 +14,8 @@ namespace ks::evaluator {
 /// What was found.
 struct Inspection {
   bool refused = false;
-  std::string reason;              ///< the first finding that refuses, as a sentence
-  Json findings = Json::array();   ///< objects: what, detail, refuses
+  std::string reason;             ///< the first finding that refuses, as a sentence
+  Json findings = Json::array();  ///< objects: what, detail, refuses
 };
 
 /// Inspects a shared object that build_candidate made. What ptxas said is read from build.json beside it.
