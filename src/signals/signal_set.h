@@ -1,0 +1,53 @@
+// Values of signals at one moment of a run. A signal that is absent is unknown: never zero, never false.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "base/json.h"
+
+namespace ks::signals {
+
+/// A number, a truth, or one word of an enumeration.
+using Value = std::variant<double, bool, std::string>;
+
+/// One known signal.
+struct Signal {
+  Value value;
+  std::string unit;    ///< "", "us", "share", "evaluations" …
+  std::string origin;  ///< where it comes from: "evaluation 12", "trace event 340"
+};
+
+/// The signals that are known, by name.
+class SignalSet {
+ public:
+  void set(const std::string& name, Value value, const std::string& unit, const std::string& origin);
+  /// The same for a value that may be unknown; nothing is set where it is.
+  void set(const std::string& name, const std::optional<double>& value, const std::string& unit,
+           const std::string& origin);
+
+  const Signal* find(std::string_view name) const;
+  bool knows(std::string_view name) const { return find(name) != nullptr; }
+  /// The value as a number or a truth; nothing where it is unknown or of another kind.
+  std::optional<double> number(std::string_view name) const;
+  std::optional<bool> truth(std::string_view name) const;
+  std::optional<std::string> word(std::string_view name) const;
+
+  size_t size() const { return signals_.size(); }
+  auto begin() const { return signals_.begin(); }
+  auto end() const { return signals_.end(); }
+
+ private:
+  std::map<std::string, Signal, std::less<>> signals_;
+};
+
+/// "0.93", "yes", "measured": a value as people read it.
+std::string value_text(const Value& value);
+
+/// {name: {value, unit, origin}}
+Json to_json(const SignalSet& signals);
+
+}  // namespace ks::signals
