@@ -24,9 +24,10 @@ EvaluationFigures measure(int number, const Json& memo) {
   return figures;
 }
 
-AgentContext run(int evaluations, const std::vector<AgentMessage>& messages, uint64_t seed = 1) {
+AgentContext run(int evaluations, const std::vector<AgentMessage>& messages, uint64_t seed = 1,
+                 const char* source = kSource) {
   AgentContext context{.seed = seed, .messages = messages};
-  const auto points = find_tune_points(kSource, "k.cpp");
+  const auto points = find_tune_points(source, "k.cpp");
   for (int i = 0; i < evaluations; ++i) {
     const TunerPlan plan = plan_next(context, points);
     if (plan.step.kind != AgentStep::Kind::kEvaluate) break;
@@ -82,13 +83,19 @@ int edits_of(const AgentContext& context, const std::string& name, size_t first)
   return count;
 }
 
+/// More values than a few evaluations get through.
+constexpr const char* kLongSource =
+    "constexpr int kRows = 1;  // @tune kRows {1, 2, 4, 8, 16, 32, 64, 128}\n"
+    "constexpr int kColumns = 1;  // @tune kColumns {1, 2, 4, 8, 16, 32, 64, 128}\n"
+    "constexpr Loop kLoop = Loop::kRowWise;  // @tune kLoop {Loop::kRowWise, Loop::kTiled}\n";
+
 TEST(Tuner, SpendsItsEvaluationsOnTheScenarioItWasAskedAbout) {
   int with_question = 0, without = 0;
   for (uint64_t seed = 0; seed < 20; ++seed) {
-    AgentContext plain = run(6, {}, seed);
+    AgentContext plain = run(6, {}, seed, kLongSource);
     AgentContext asked = plain;
     asked.messages.push_back({"Which part of tall's time have you looked at?", "tall"});
-    const auto points = find_tune_points(kSource, "k.cpp");
+    const auto points = find_tune_points(kLongSource, "k.cpp");
     for (auto* context : {&plain, &asked})
       for (int i = 0; i < 3; ++i) {
         const auto plan = plan_next(*context, points);
