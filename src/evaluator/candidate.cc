@@ -112,6 +112,35 @@ void check_keys(const base::TomlFile& file, const std::vector<std::string>& know
   }
 }
 
+/// Flags may tune the code, not run other programs, read files that the hash does not cover or write elsewhere.
+void check_flags(const base::TomlFile& file, const std::vector<std::string>& flags) {
+  for (const auto& flag : flags) {
+    std::istringstream pieces(flag);
+    for (std::string piece; std::getline(pieces, piece, ',');) {
+      const bool runs = piece.find("plugin") != std::string::npos || piece.starts_with("-wrapper") ||
+                        piece.find("specs") != std::string::npos ||
+                        (piece.starts_with("-B") && !piece.starts_with("-Bs") && piece != "-Bdynamic") ||
+                        piece.find("ccbin") != std::string::npos ||
+                        piece.find("compiler-bindir") != std::string::npos || piece.starts_with("@") ||
+                        piece.starts_with("--run") || piece.starts_with("-fuse-ld") ||
+                        piece.starts_with("--options-file");
+      const bool reads = piece.starts_with("-I") || piece.starts_with("-include") || piece.starts_with("--include") ||
+                         piece.starts_with("-imacros") || piece.starts_with("-isystem") ||
+                         piece.starts_with("-iquote") || piece.starts_with("-idirafter");
+      const bool writes = piece == "-o" || piece.starts_with("-M") || piece.find("save-temps") != std::string::npos ||
+                          piece.starts_with("-keep") || piece.starts_with("--keep") || piece.starts_with("-dump") ||
+                          piece.find("profile-use") != std::string::npos ||
+                          piece.find("profile-generate") != std::string::npos;
+      if (reads)
+        throw Error("{}: the flag \"{}\" reads files that the source hash does not cover; name folders in \"includes\"",
+                    file.where("flags"), flag);
+      if (runs || writes)
+        throw Error("{}: the flag \"{}\" is not allowed: it runs another program or writes elsewhere; remove it",
+                    file.where("flags"), flag);
+    }
+  }
+}
+
 /// The files that the globs of `sources` name, relative to the folder.
 std::vector<std::string> expand_sources(const base::TomlFile& file, const fs::path& folder) {
   std::vector<std::string> result;
@@ -158,6 +187,7 @@ Candidate load_folder(const fs::path& path, const std::string& operator_override
   check_device(candidate.device, file.where("device"));
   candidate.includes = strings_at(file, "includes");
   candidate.flags = strings_at(file, "flags");
+  check_flags(file, candidate.flags);
   candidate.libs = strings_at(file, "libs");
   candidate.arch = string_at(file, "arch", candidate.arch);
   candidate.expect_instructions = strings_at(file, "expect_instructions");
