@@ -258,8 +258,10 @@ void time_calls(Setup<T>& setup, cudaStream_t stream, const Options& options, Re
   result.host_us = ((t1.tv_sec - t0.tv_sec) * 1e6 + (t1.tv_nsec - t0.tv_nsec) * 1e-3) / calls;
   KS_CUDA(cudaStreamEndCapture(stream, &graph));
   KS_CUDA(cudaGraphInstantiate(&exec, graph, 0));
+  const timespec rest = {0, 20000000};  // the same pause before each: clocks are then comparable
+  nanosleep(&rest, nullptr);
   double warm_us = 0;  // let clocks and caches settle after the checks
-  while (warm_us < 6000) warm_us += elapsed_us([&] { KS_CUDA(cudaGraphLaunch(exec, stream)); });
+  while (warm_us < 2000) warm_us += elapsed_us([&] { KS_CUDA(cudaGraphLaunch(exec, stream)); });
   std::vector<double> times;
   for (int i = 0; i < options.repeat; ++i) {
     times.push_back(elapsed_us([&] { KS_CUDA(cudaGraphLaunch(exec, stream)); }) / calls);

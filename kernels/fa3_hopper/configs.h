@@ -52,7 +52,6 @@ struct ForwardConfig {
 
 // clang-format off
 //                                           type            Dk   Dv  wg keys st q  sm softcap
-inline constexpr ForwardConfig kHd64       = {Element::kBf16,     64,  64, 2, 128, 3, 2, 1, false};
 inline constexpr ForwardConfig kHd64Long   = {Element::kBf16,     64,  64, 3, 128, 3, 2, 1, false};
 inline constexpr ForwardConfig kHd64Narrow = {Element::kBf16,     64,  64, 1,  80, 2, 2, 3, false};
 inline constexpr ForwardConfig kHd64Small  = {Element::kBf16,     64,  64, 1, 128, 3, 1, 2, false};
@@ -70,7 +69,6 @@ inline constexpr ForwardConfig kHd256Small = {Element::kBf16,    256, 256, 1,  6
 
 /// The shapes by name; the order is that of kForwardShapes.
 enum class ForwardShape : int {
-  kHd64,
   kHd64Long,
   kHd64Narrow,
   kHd64Small,
@@ -88,7 +86,7 @@ enum class ForwardShape : int {
 };
 inline constexpr int kShapeCount = static_cast<int>(ForwardShape::kNone);
 inline constexpr ForwardConfig kForwardShapes[kShapeCount] = {
-    kHd64, kHd64Long, kHd64Narrow, kHd64Small, kHd96, kHd96Small, kHd128, kHd128Wide, kHd128Small, kHd192x128, kHd192, kHd192Small, kHd256, kHd256Small};
+    kHd64Long, kHd64Narrow, kHd64Small, kHd96, kHd96Small, kHd128, kHd128Wide, kHd128Small, kHd192x128, kHd192, kHd192Small, kHd256, kHd256Small};
 
 /// A shape for an element type, with or without a soft cap.
 constexpr ForwardConfig config_of(ForwardShape shape, Element type, bool softcap) {
@@ -112,11 +110,11 @@ struct ForwardChoice {
 constexpr int loop_cost(int keys, int block, int fixed) { return (keys + block - 1) / block * (block + fixed); }
 
 constexpr ForwardShape choose_hd64(const ForwardChoice& choice) {
-  if (choice.visible_keys >= 1024) return ForwardShape::kHd64Long;
-  // Measured: at 512 keys without a mask two groups of whole 128-key blocks win; with masks, windows and odd lengths three
-  // small blocks an SM do.
-  const bool even = !choice.masked && choice.visible_keys % 128 == 0 && choice.visible_keys >= 256;
-  return even ? ForwardShape::kHd64 : ForwardShape::kHd64Narrow;
+  // Measured: below 512 visible keys (windows, short sequences) three small blocks an SM beat one of three groups, also
+  // where whole 128-key blocks would leave much of the last one empty.
+  const bool wasteful = !choice.masked && loop_cost(choice.visible_keys, 128, 0) * 10 > choice.visible_keys * 11;
+  const bool small = choice.visible_keys < 448 || (wasteful && choice.visible_keys < 1024);
+  return small ? ForwardShape::kHd64Narrow : ForwardShape::kHd64Long;
 }
 
 constexpr ForwardShape choose_hd128(const ForwardChoice& choice) {
@@ -124,7 +122,7 @@ constexpr ForwardShape choose_hd128(const ForwardChoice& choice) {
     const bool wide = loop_cost(choice.visible_keys, 160, 26) < loop_cost(choice.visible_keys, 128, 26);
     return wide ? ForwardShape::kHd128Wide : ForwardShape::kHd128;
   }
-  const int enough = choice.ratio > 1 ? 512 : 4096;
+  const int enough = choice.ratio > 1 ? 1024 : 4096;
   return choice.visible_keys >= enough ? ForwardShape::kHd128Wide : ForwardShape::kHd128;
 }
 

@@ -1,5 +1,5 @@
 // Attention forward on Hopper: the candidate's four functions. ks_plan chooses a compiled kernel and computes all that
-// needs no pointer; ks_run fills in pointers, encodes three tensor maps and launches one kernel.
+// needs no pointer; ks_run fills in pointers, encodes four tensor maps and launches one kernel.
 #include <cuda.h>
 #include <cudaTypedefs.h>
 #include <cuda_runtime.h>
@@ -119,7 +119,8 @@ extern "C" ks_status ks_run(const ks_attention_fwd_call* call) {
   params.partial_lse = params.partial_output + plan.partial_rows * plan.value_columns;
   if (!encode(params.query_map, plan.query, plan.type, call->query, nullptr) ||
       !encode(params.key_map, plan.key, plan.type, call->key, call->query) ||
-      !encode(params.value_map, plan.value, plan.type, call->value, call->query)) {
+      !encode(params.value_map, plan.value, plan.type, call->value, call->query) ||
+      !encode(params.output_map, plan.output, plan.type, call->output, nullptr)) {
     return KS_FAILED;
   }
   if (!allow_shared_memory(plan.kernel, device, params)) return KS_FAILED;

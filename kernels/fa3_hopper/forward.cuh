@@ -400,14 +400,6 @@ struct Attender {
            int64_t{tile.row_base + place.position} * problem.lse_row_stride + place.head * problem.lse_head_stride;
   }
 
-  /// Q's slot is free for the next tile; O may have been staged in it, and the copy engine writes there next.
-  __device__ __forceinline__ void release_query() {
-    ptx::fence_proxy_async_shared();
-    ptx::sync_warp();
-    smem.q.release(q);
-    q.advance();
-  }
-
   __device__ __forceinline__ attention::RowMask row_mask(const Tile& tile) const {
     const int first = tile.first_position;
     return {{first + position_of(warp_row + lane / 4), first + position_of(warp_row + lane / 4 + 8)}, tile.rows, tile.keys};
@@ -417,6 +409,8 @@ struct Attender {
   template <bool kMasked>
   __device__ __forceinline__ void turn(const attention::RowMask& mask, int first_key);
   __device__ __forceinline__ void finish(const Tile& tile);
+  __device__ __forceinline__ void store_boxes(const Tile& tile, uint32_t sO);
+  __device__ __forceinline__ void store_rows(const Tile& tile, uint32_t sO);
   __device__ __forceinline__ void finish_part(const Tile& tile);
   __device__ __forceinline__ void finish_empty_part(const Tile& tile);
   __device__ __forceinline__ void combine_if_last(const Tile& tile);
@@ -471,7 +465,11 @@ __device__ __forceinline__ void Attender<kC>::attend(const Tile& tile, const Blo
     tile::pin(S);
     smem.k.release(k);
     k.advance();
-    weigh<true>(S, mask, first_key);  // once a tile: a mask that hides nothing costs little
+    if (block >= plan.end_plain || block < plan.first_plain) {
+      weigh<true>(S, mask, first_key);
+    } else {
+      weigh<false>(S, mask, first_key);
+    }
     pack_weights(S);
   }
   if (params.problem.key_layout != KeyLayout::kDense && first_key + kC.block_keys > tile.keys) {
@@ -524,18 +522,49 @@ __device__ __forceinline__ void Attender<kC>::finish(const Tile& tile) {
                      tile::pack<kC.type>(O[8 * j + 4] * factor[0], O[8 * j + 5] * factor[0]),
                      tile::pack<kC.type>(O[8 * j + 6] * factor[1], O[8 * j + 7] * factor[1]));
   }
+  ptx::fence_proxy_async_shared();  // the copy engine reads these rows, or writes the next Q over them
   ptx::sync_warp();
-  constexpr int kChunks = kC.value_dim / 8;
+  const int end_position = tile.first_position + position_of(warp_row) + position_of(16);
+  if (params.stores_boxes && (!problem.rows_packed || end_position <= tile.rows)) {
+    store_boxes(tile, sO);
+  } else {
+    store_rows(tile, sO);
+  }
+  q.advance();
+}
+
+/// This warp's 16 rows, whole positions of the group's heads, leave as one box a slab; what lies past a dense member's
+/// last row lies outside the map.
+template <ForwardConfig kC>
+__device__ __forceinline__ void Attender<kC>::store_boxes(const Tile& tile, uint32_t sO) {
+  if (!ptx::elect_one()) return;
+  const int row = tile.row_base + tile.first_position + position_of(warp_row);
 #pragma unroll
+  for (int slab = 0; slab < Plan::OTile::kSlabs; ++slab) {
+    ptx::cp_async_bulk_tensor_4d_store(&params.output_map, sO + slab * Plan::OTile::kSlabBytes + warp_row * 128,
+                                       slab * 64, tile.group * params.problem.ratio, row,
+                                       params.problem.rows_packed ? 0 : tile.member);
+  }
+  ptx::cp_async_bulk_commit_group();
+  ptx::cp_async_bulk_wait_group_read();
+  ptx::mbarrier_arrive(smem.q.empty(q.slot));
+}
+
+/// The same by ordinary stores, row by row, for rows that are no box.
+template <ForwardConfig kC>
+__device__ __forceinline__ void Attender<kC>::store_rows(const Tile& tile, uint32_t sO) {
+  constexpr int kChunks = kC.value_dim / 8;
   for (int i = lane; i < 16 * kChunks; i += 32) {
     const int chunk = i % kChunks;
     const RowPlace place = place_of(tile, warp_row + i / kChunks);
-    if (place.exists && chunk * 8 < problem.value_dim) {
+    if (place.exists && chunk * 8 < params.problem.value_dim) {
       ptx::st_global_v4(output_of(tile, place) + 16 * chunk,
                         ptx::ld_shared_v4(Plan::OTile::chunk_address(sO, warp_row + i / kChunks, chunk)));
     }
   }
-  release_query();
+  ptx::fence_proxy_async_shared();
+  ptx::sync_warp();
+  smem.q.release(q);
 }
 
 /// A part of a split tile: O / l and the base-2 LSE of its keys go to scratch memory, in registers' order.
@@ -560,7 +589,9 @@ __device__ __forceinline__ void Attender<kC>::finish_part(const Tile& tile) {
       ptx::st_global_v2(output + 8 * j, O[4 * j + 2 * r] * factor, O[4 * j + 2 * r + 1] * factor);
     }
   }
-  release_query();
+  ptx::sync_warp();
+  smem.q.release(q);
+  q.advance();
 }
 
 /// A part without keys: only its LSE says so.

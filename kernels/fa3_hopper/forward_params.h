@@ -15,6 +15,7 @@ struct ForwardTerms {
   int granule;      ///< keys that one box brings: the whole block, or what a page and a block have in common
   int origin_step;  ///< block 0 may start at any multiple of this key
   int page_shift;   ///< log2 of the page size, -1 if it is no power of two
+  bool stores_boxes;  ///< a warp's 16 rows are whole positions, and leave as boxes
   int query_bytes;  ///< bytes of the query boxes of a tile
   float scale_log2;  ///< what scores are multiplied with inside exp2: scale, or the cap, times log2(e)
   float cap_scale;   ///< soft cap: scale / cap
@@ -25,6 +26,7 @@ struct ForwardParams : ForwardTerms {
   CUtensorMap query_map;  ///< (column, head, row, member), box (64, ratio, positions a tile, 1)
   CUtensorMap key_map;    ///< (column, key, kv head, member or page), box (64, granule, 1, 1)
   CUtensorMap value_map;  ///< likewise
+  CUtensorMap output_map;  ///< (column, head, row, member), box (64, ratio, 16 / ratio, 1): a warp's rows
   attention::TileCounters* counters;
   int32_t* arrivals;     ///< split tiles: parts that are done, a counter a tile, zero before and after
   float* partial_output;  ///< split tiles: [tile, split, row, value_dim], each part normalised by itself

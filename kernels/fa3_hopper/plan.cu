@@ -61,6 +61,10 @@ void plan_maps(const ks_attention_fwd_shape& s, Plan& plan) {
   plan.query = map_spec(s.key_dim, s.query_heads, rows_packed ? s.total_rows : s.max_rows, rows_packed ? 1 : s.batch,
                         s.query_head_stride, s.query_row_stride, rows_packed ? 0 : s.query_batch_stride,
                         params.problem.ratio, params.order.positions_per_tile);
+  const int store_positions = params.stores_boxes ? 16 / params.problem.ratio : 1;
+  plan.output = map_spec(s.value_dim, s.query_heads, rows_packed ? s.total_rows : s.max_rows, rows_packed ? 1 : s.batch,
+                         s.output_head_stride, s.output_row_stride, rows_packed ? 0 : s.output_batch_stride,
+                         params.stores_boxes ? params.problem.ratio : 1, store_positions);
   int64_t rows = s.max_keys;
   int64_t members = s.batch;
   if (s.kv_layout == KS_KV_PACKED) rows = s.total_keys, members = 1;
@@ -171,6 +175,7 @@ bool make_plan(const ks_attention_fwd_shape& s, int multiprocessors, Plan& plan)
   params.granule = paged ? std::gcd(s.page_size, config.block_keys) : config.block_keys;
   params.page_shift = std::has_single_bit(static_cast<unsigned>(s.page_size)) ? std::countr_zero(static_cast<unsigned>(s.page_size)) : -1;
   params.origin_step = paged ? params.granule : 1;
+  params.stores_boxes = 16 % params.problem.ratio == 0;
   const int slabs = (config.key_dim + 63) / 64;
   params.query_bytes = slabs * 128 * params.order.positions_per_tile * params.problem.ratio;
   params.cap_scale = config.softcap ? s.scale / s.softcap : 0.0f;

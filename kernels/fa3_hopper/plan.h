@@ -23,6 +23,7 @@ struct Plan {
   MapSpec query;
   MapSpec key;
   MapSpec value;
+  MapSpec output;
   int kernel;  ///< kernel_index()
   Element type;
   int blocks_per_sm;
