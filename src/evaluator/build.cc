@@ -3,9 +3,12 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <fstream>
+#include <iterator>
 #include <mutex>
+#include <set>
 #include <sstream>
 #include <thread>
 
@@ -14,6 +17,7 @@
 #include "base/subprocess.h"
 #include "evaluator/baselines.h"
 #include "evaluator/build_sources.h"
+#include "sandbox/elf_file.h"
 
 namespace ks::evaluator {
 namespace {
@@ -233,12 +237,26 @@ void sync_path(const fs::path& path) {
   ::close(fd);
 }
 
+/// Names that the objects use and none of them defines.
+std::vector<std::string> undefined_names(const Workshop& shop) {
+  std::set<std::string> used, defined;
+  for (size_t i = 0; i < shop.candidate.sources.size(); ++i) {
+    sandbox::ElfFile object;
+    sandbox::read_elf(shop.object(i).string(), object);
+    for (const auto& symbol : object.symbols) (symbol.defined ? defined : used).insert(symbol.name);
+  }
+  std::vector<std::string> result;
+  std::set_difference(used.begin(), used.end(), defined.begin(), defined.end(), std::back_inserter(result));
+  return result;
+}
+
 Json summary_of(const Build& build, const std::string& library_hash) {
   Json kernels = Json::array();
   for (const auto& kernel : build.ptxas) kernels.push_back(to_json(kernel));
   return {{"hash", build.hash},         {"library_hash", library_hash},
           {"compiler", build.compiler}, {"seconds", build.seconds},
-          {"log", build.log},           {"ptxas", kernels}};
+          {"log", build.log},           {"ptxas", kernels},
+          {"imports", build.imports}};
 }
 
 /// Puts a finished build where the next call finds it, whole or not at all.
@@ -275,6 +293,7 @@ bool take_from_cache(const fs::path& place, Build& build) {
     }
     build.log = summary.at("log");
     build.seconds = summary.at("seconds");
+    build.imports = summary.at("imports").get<std::vector<std::string>>();
     for (const auto& kernel : summary.at("ptxas"))
       build.ptxas.push_back({kernel.at("name"), kernel.at("arch"), kernel.at("registers"), kernel.at("stack_bytes"),
                              kernel.at("spill_store_bytes"), kernel.at("spill_load_bytes"), kernel.at("smem_bytes"),
@@ -341,6 +360,7 @@ Build build_candidate(const Candidate& candidate, const std::string& device, int
         "error: {} is included in a way that the source hash does not see; name it in a plain #include\n", missed);
     return build;
   }
+  build.imports = undefined_names(shop);
   build.ok = true;
   keep_in_cache(build, shop, place);
   return build;

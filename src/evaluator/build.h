@@ -28,6 +28,8 @@ struct Build {
   double seconds = 0;    ///< of the compilation (the original one, where cached)
   bool cached = false;
   std::vector<PtxasKernel> ptxas;
+  std::vector<std::string>
+      imports;  ///< what the candidate's own objects leave undefined (a linked-in runtime not counted)
 };
 
 /// Compiles and links, or takes the result from the cache. A candidate that does not compile is a Build that is not

@@ -110,7 +110,7 @@ void check_scenario(Workbench& bench, const core::Scenario& scenario, const Prob
     spent_s += try_inputs(bench, side, trials[0], 0, base::mix64(bench.seed, 2), problem.has_lengths);
   }
   const double round_s = spent_s;
-  for (size_t t = 1; t < trials.size(); ++t) {
+  for (size_t t = 1; t < trials.size() && bench.switches.hostile_inputs; ++t) {
     const Trial& trial = trials[t];
     // The first two are always tried; the others while the budget lasts, so that a slow side does not hold up a run.
     if (t > 2 && spent_s + round_s > bench.effort.check_budget_s) break;

@@ -1,6 +1,7 @@
 // The spine of the evaluator. Order: the cheapest refusal first.
 #include "evaluator/evaluate.h"
 
+#include <algorithm>
 #include <cmath>
 #include <thread>
 
@@ -117,7 +118,7 @@ void gather_contenders(Evaluator& evaluator, const Implementation& candidate) {
   const auto add = [&](Implementation implementation, const std::string& name, bool sandboxed) {
     implementation.name = name;
     evaluator.contenders.push_back(
-        {name, std::make_unique<WorkerClient>(implementation, request.device, evaluator.threads, sandboxed), {}, {}});
+        {name, std::make_unique<WorkerClient>(implementation, request.device, evaluator.threads, sandboxed, evaluator.on("freeze")), {}, {}});
   };
   const bool sandboxed = evaluator.on("sandbox");
   add(candidate, "candidate", sandboxed);
@@ -212,6 +213,7 @@ void judge_scenarios(Evaluator& evaluator) {
   OracleClient oracle(evaluator.the_operator.library.string(), evaluator.request.device, evaluator.threads, evaluator.request.counters_off);
   Workbench bench{oracle, evaluator.contenders, {}};
   bench.seed = base::secret_seed();
+  bench.switches = {evaluator.on("hostile_inputs"), evaluator.on("timed_outputs")};
   bench.cancel = evaluator.request.cancel;
   bench.host_overhead_us = run_stage(evaluator, "start", [&] { return measure_overhead(evaluator); });
   evaluator.record.provenance["host_overhead_us"] = bench.host_overhead_us;
@@ -255,6 +257,7 @@ core::Evaluation evaluate(const Request& request) {
   record.started = base::unix_seconds();
   evaluator.threads = request.threads > 0 ? request.threads : static_cast<int>(std::thread::hardware_concurrency());
   record.provenance = describe_host(request.device, evaluator.threads);
+  if (!request.counters_off.empty()) record.provenance["counters_off"] = request.counters_off;
   // Compile in a clean folder and look at what came out: most mistakes end here.
   Implementation candidate;
   const bool admitted = admit_candidate(evaluator, candidate);

@@ -50,18 +50,24 @@ bool is_listed(const std::string& name, const char* patterns) {
   return false;
 }
 
+/// What the candidate itself asks for: of a CUDA candidate that is what its objects leave undefined, since the runtime
+/// that is linked in opens the driver, sockets and more.
+std::vector<std::string> own_imports(const Inspector& inspector) {
+  const auto summary = fs::path(inspector.library).parent_path() / "build.json";
+  if (inspector.is_cuda() && fs::exists(summary))
+    return base::read_json_file(summary.string()).at("imports").get<std::vector<std::string>>();
+  std::vector<std::string> names;
+  for (const auto& symbol : inspector.elf.dynamic_symbols)
+    if (!symbol.defined) names.push_back(symbol.name);
+  return names;
+}
+
 void inspect_imports(Inspector& inspector) {
-  for (const auto& symbol : inspector.elf.dynamic_symbols) {
-    if (symbol.defined) continue;
+  for (const auto& name : own_imports(inspector)) {
     for (const auto& rule : kForbiddenImports)
-      if (is_listed(symbol.name, rule.names))
-        inspector.refuse("import", fmt::format("the binary imports {}: it {}", symbol.name, rule.what));
-    if (is_listed(symbol.name, kLoaderImports.names)) {
-      const auto detail = fmt::format("the binary imports {}: it {}", symbol.name, kLoaderImports.what);
-      // The CUDA runtime that is linked in opens the driver so.
-      inspector.is_cuda() ? inspector.record("import", detail) : inspector.refuse("import", detail);
-    }
-    if (is_listed(symbol.name, kRecordedImports.names)) inspector.record("import", "the binary uses " + symbol.name);
+      if (is_listed(name, rule.names))
+        inspector.refuse("import", fmt::format("the binary imports {}: it {}", name, rule.what));
+    if (is_listed(name, kRecordedImports.names)) inspector.record("import", "the binary uses " + name);
   }
 }
 

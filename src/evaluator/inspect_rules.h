@@ -20,6 +20,7 @@ inline constexpr std::array kForbiddenImports = {
     ForbiddenImport{"ptrace process_vm_readv process_vm_writev pidfd_open pidfd_getfd", "looks into other processes"},
     ForbiddenImport{"shm_open shm_unlink shmget shmat memfd_create mq_open sem_open",
                     "shares memory with other processes"},
+    ForbiddenImport{"dlopen dlmopen dlsym dlvsym", "loads code at run time"},
     ForbiddenImport{"syscall", "makes system calls by number"},
     ForbiddenImport{"dl_iterate_phdr dlinfo _r_debug", "walks what else is loaded"},
     ForbiddenImport{"kill sigqueue tgkill setpgid setsid", "signals or leaves its process group"},
@@ -27,9 +28,6 @@ inline constexpr std::array kForbiddenImports = {
                     "changes what the kernel lets it do"},
     ForbiddenImport{"sched_setscheduler sched_setparam setpriority setrlimit prlimit",
                     "raises its own priority or limits"}};
-
-/// The same, which a statically linked CUDA runtime needs.
-inline constexpr ForbiddenImport kLoaderImports{"dlopen dlmopen dlsym dlvsym", "loads code at run time"};
 
 /// Not refused, but said in the record.
 inline constexpr ForbiddenImport kRecordedImports{

@@ -32,6 +32,12 @@ struct Effort {
   uint64_t memory_limit_bytes = 4ull << 30;  ///< scratch of one side
 };
 
+/// Counters that only tests switch off.
+struct Switches {
+  bool hostile_inputs = true;  ///< inputs beside the timed mixture
+  bool timed_outputs = true;   ///< every output of a timed block is verified
+};
+
 /// What the stages share.
 struct Workbench {
   OracleClient& oracle;
@@ -40,6 +46,7 @@ struct Workbench {
   double host_overhead_us = 0;         ///< of an empty block: the same for everyone
   uint64_t seed = 0;                   ///< secret, of this evaluation
   const std::atomic<bool>* cancel = nullptr;
+  Switches switches;
   double worker_s = 0;                 ///< spent in candidates and baselines (not the evaluator's own share)
   bool cancelled() const { return cancel != nullptr && cancel->load(); }
 };

@@ -27,8 +27,12 @@ bool is_stopped(pid_t pid) {
 
 }  // namespace
 
-WorkerClient::WorkerClient(Implementation implementation, std::string device, int threads, bool sandboxed)
-    : implementation_(std::move(implementation)), device_(std::move(device)), threads_(threads), sandboxed_(sandboxed) {}
+WorkerClient::WorkerClient(Implementation implementation, std::string device, int threads, bool sandboxed, bool freezes)
+    : implementation_(std::move(implementation)),
+      device_(std::move(device)),
+      threads_(threads),
+      sandboxed_(sandboxed),
+      freezes_(freezes) {}
 
 WorkerClient::~WorkerClient() { stop(); }
 
@@ -40,6 +44,10 @@ void WorkerClient::stop() {
 
 void WorkerClient::freeze() {
   if (child_ == nullptr || frozen_) return;
+  if (!freezes_) {
+    ::usleep(100'000);
+    return;
+  }
   ::kill(child_->pid(), SIGSTOP);
   const int64_t start = base::monotonic_ns();
   while (!is_stopped(child_->pid()) && base::monotonic_ns() - start < 100'000'000) {
@@ -108,7 +116,7 @@ std::optional<Failure> WorkerClient::start() {
   child_ = std::make_unique<base::Child>(options);
   frozen_ = false;
   Json answer;
-  Json load = {{"do", "load"}, {"device", device_}, {"ordinal", 0}, {"threads", threads_}};
+  Json load = {{"do", "load"}, {"device", device_}, {"ordinal", 0}, {"threads", threads_}, {"sandbox", sandboxed_}};
   if (!implementation_.library.empty()) load["library"] = implementation_.library;
   if (auto failure = ask(load, kLoadLimitS, answer)) return failure;
   has_plan_lengths_ = answer.value("has_plan_lengths", false);

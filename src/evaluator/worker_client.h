@@ -40,7 +40,8 @@ struct ShapeAnswer {
 
 class WorkerClient {
  public:
-  WorkerClient(Implementation implementation, std::string device, int threads, bool sandboxed);
+  /// `freezes` is false in tests alone: the worker then runs on after its answer.
+  WorkerClient(Implementation implementation, std::string device, int threads, bool sandboxed, bool freezes = true);
   ~WorkerClient();
 
   const Implementation& implementation() const { return implementation_; }
@@ -71,7 +72,7 @@ class WorkerClient {
   Implementation implementation_;
   std::string device_;
   int threads_;
-  bool sandboxed_;
+  bool sandboxed_, freezes_;
   std::unique_ptr<base::Child> child_;
   bool frozen_ = false;
   bool has_plan_lengths_ = false;
