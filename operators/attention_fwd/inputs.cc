@@ -156,19 +156,38 @@ class Filler {
   }
 
   void run() {
+    std::vector<std::vector<int32_t>> orders(static_cast<size_t>(shape_.batch));
+    std::vector<Piece> pieces;
     for (int64_t b = 0; b < shape_.batch; ++b) {
-      op::parallel_ranges(view_.rows[static_cast<size_t>(b)], threads_for(view_.rows[static_cast<size_t>(b)]),
-                          [&](int64_t begin, int64_t end) { fill_queries(b, begin, end); });
-      const int64_t keys = view_.keys[static_cast<size_t>(b)];
+      const auto m = static_cast<size_t>(b);
       base::Random random(base::mix64(seed_, 0x7065726D + static_cast<uint64_t>(b)));
-      const auto order = permuted_ ? op::random_permutation(static_cast<size_t>(keys), random) : std::vector<int32_t>{};
-      op::parallel_ranges(keys, threads_for(keys),
-                          [&](int64_t begin, int64_t end) { fill_keys(b, begin, end, order); });
+      if (permuted_) orders[m] = op::random_permutation(static_cast<size_t>(view_.keys[m]), random);
+      cut(b, view_.rows[m], true, pieces);
+      cut(b, view_.keys[m], false, pieces);
     }
+    // Few large pieces are spread over all processors; many threads for little data would cost more than they bring.
+    const auto useful = static_cast<int64_t>(pieces.size()) / 4 + 1;
+    const auto threads = static_cast<int>(std::min<int64_t>(op::default_threads(), useful));
+    op::parallel_tasks(static_cast<int64_t>(pieces.size()), threads, [&](int64_t p) {
+      const Piece& piece = pieces[static_cast<size_t>(p)];
+      if (piece.is_query)
+        fill_queries(piece.b, piece.begin, piece.end);
+      else
+        fill_keys(piece.b, piece.begin, piece.end, orders[static_cast<size_t>(piece.b)]);
+    });
   }
 
  private:
-  static int threads_for(int64_t count) { return count < 64 ? 1 : op::default_threads(); }
+  /// Rows or keys begin .. end-1 of a member.
+  struct Piece {
+    int64_t b, begin, end;
+    bool is_query;
+  };
+  static void cut(int64_t b, int64_t count, bool is_query, std::vector<Piece>& pieces) {
+    constexpr int64_t kPiece = 64;
+    for (int64_t begin = 0; begin < count; begin += kPiece)
+      pieces.push_back({b, begin, std::min(begin + kPiece, count), is_query});
+  }
   std::byte* at(int tensor, int64_t element, Dtype dtype) {
     return buffers_[static_cast<size_t>(tensor)].data() + static_cast<size_t>(element) * core::dtype_bytes(dtype);
   }
