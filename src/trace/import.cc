@@ -178,7 +178,7 @@ class EventQueue {
   }
 
  private:
-  static constexpr size_t kDepth = 8;
+  static constexpr size_t kDepth = 6;
   std::mutex mutex_;
   std::condition_variable ready_, space_;
   std::deque<std::vector<Event>> batches_;
@@ -192,7 +192,7 @@ size_t weight(const Event& event) {
 }
 
 void feed_ahead(const fs::path& path, Importer& importer, const EventUse& use) {
-  constexpr size_t kBatchBytes = 1 << 20;
+  constexpr size_t kBatchBytes = 1 << 17;
   EventQueue queue;
   std::exception_ptr failure;
   std::vector<Event> filling;

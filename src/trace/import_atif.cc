@@ -24,7 +24,10 @@ class AtifImporter final : public DocumentImporter {
     const double time = time_of(value_at(json, "timestamp"));
     const std::string source = text_at(json, "source");
     std::string text = joined_text(value_at(json, "message"));
-    if (source == "user") {
+    const std::string told = text_at(value_at(json, "extra"), "kernelseek_source");
+    if (!told.empty() && source != "agent") {  // our own export says more than ATIF can
+      message(session_, time, source == "user" ? "human" : "system", std::move(text), told.c_str());
+    } else if (source == "user") {
       const char* machine = session_ == "main" ? machine_source(text) : "helper_prompt";
       message(session_, time, *machine ? "system" : "human", std::move(text), *machine ? machine : "typed");
     } else if (source == "system") {

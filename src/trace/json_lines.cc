@@ -1,6 +1,7 @@
 // See json_lines.h. The only file that knows simdjson.
 #include "trace/json_lines.h"
 
+#define SIMDJSON_EXCEPTIONS 0  // damage in a line is a value here, never an exception
 #include <simdjson.h>
 
 #include <algorithm>
@@ -104,10 +105,13 @@ simdjson::error_code convert(od::value value, int depth, const Keys& keys, Json&
       into = truth;
       return simdjson::SUCCESS;
     }
-    case od::json_type::null:
-      if (!value.is_null()) return simdjson::INCORRECT_TYPE;
+    case od::json_type::null: {
+      bool is_null = false;
+      if (auto error = value.is_null().get(is_null)) return error;
+      if (!is_null) return simdjson::INCORRECT_TYPE;
       into = nullptr;
       return simdjson::SUCCESS;
+    }
   }
   return simdjson::TAPE_ERROR;
 }

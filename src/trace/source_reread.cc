@@ -45,6 +45,17 @@ size_t number_prefix(std::string_view line, bool with_grep) {
   return with_grep && (line[at] == ':' || line[at] == '-' || line[at] == '|') ? at + 1 : 0;
 }
 
+/// Length of "path:12:" as grep -rn writes it before a line; 0 where there is none.
+size_t place_prefix(std::string_view line) {
+  const size_t colon = line.find(':');
+  if (colon == std::string_view::npos || colon == 0 ||
+      line.substr(0, colon).find_first_of(" \t\"'(") != std::string_view::npos)
+    return 0;
+  size_t at = colon + 1;
+  while (at < line.size() && line[at] >= '0' && line[at] <= '9') ++at;
+  return at > colon + 1 && at < line.size() && line[at] == ':' ? at + 1 : 0;
+}
+
 }  // namespace
 
 int64_t count_chars(std::string_view text) {
@@ -52,7 +63,8 @@ int64_t count_chars(std::string_view text) {
 }
 
 std::string_view bare_line(std::string_view line) {
-  return trim(line.substr(number_prefix(line, true)));
+  const size_t number = number_prefix(line, true);
+  return trim(line.substr(number > 0 ? number : place_prefix(line)));
 }
 
 void SourceReread::learn(std::string_view text) {

@@ -56,7 +56,8 @@ class SourceReread {
 /// Number of code points of UTF-8 text.
 int64_t count_chars(std::string_view text);
 
-/// A line without line number ("  12→", "12:", "12\t"), for comparing; spaces at both ends are cut.
+/// A line without line number or place ("  12→", "12:", "12\t", "a.cu:12:"), for comparing; spaces at both ends are
+/// cut.
 std::string_view bare_line(std::string_view line);
 
 }  // namespace ks::trace
