@@ -125,7 +125,7 @@ struct Outcome {
 
 Outcome judge(const op::Problem& problem, const op::Buffers& buffers, Flaws flaws) {
   const auto after = shape_of(problem).new_keys > 0 ? append_keys(problem, buffers) : buffers;
-  const auto expected = solve(problem, buffers, {op::Coverage::Kind::kSampledRows, 7, 150}, 2);
+  const auto expected = solve(problem, buffers, {op::Coverage::Kind::kSampledRows, 7, 100}, 2);
   const auto at = index_tensors(problem);
   const HonestKernel kernel(problem, after, flaws, expected.tensors[static_cast<size_t>(at.output)].known);
   return {op::compare_rows(problem, at.output, {}, expected.tensors[static_cast<size_t>(at.output)],

@@ -65,8 +65,8 @@ TEST(Symmetry, KeepsInputsExactUnderEveryRecipe) {
                              moved.data());
         const auto move = op::move_of(problem, factors.tensor, symmetry);
         op::RowWalk walk(tensor, move, 0);
-        for (int64_t r = 0; r < op::row_count(tensor); ++r, walk.next())
-          for (size_t c = 0; c < factors.factor.size(); c += 3) {
+        for (size_t r = 0; r < static_cast<size_t>(op::row_count(tensor)); ++r, walk.next())
+          for (size_t c = r % 7; c < factors.factor.size(); c += 7) {
             const auto source = static_cast<size_t>(walk.now().old_offset + move.source.back()[c]);
             const float old =
                 core::load_element(buffers[static_cast<size_t>(factors.tensor)].data(), tensor.dtype, source);

@@ -122,6 +122,7 @@ void store_element(void* data, Dtype dtype, size_t index, float value) {
 }
 
 void to_floats(const void* data, Dtype dtype, size_t count, float* out) {
+  if (count == 0) return;  // the pointers may be null then
   if (dtype == Dtype::kF32) {
     std::memcpy(out, data, count * sizeof(float));
     return;
