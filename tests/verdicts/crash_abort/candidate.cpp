@@ -1,0 +1,17 @@
+// kernelseek: operator=rmsnorm
+// Gives up.
+#include <cstdlib>
+
+#include "rmsnorm.h"
+
+extern "C" ks_status ks_sizes(const ks_rmsnorm_shape*, ks_buffer_sizes* sizes) {
+  *sizes = {};
+  return KS_OK;
+}
+extern "C" ks_status ks_plan(const ks_rmsnorm_shape*, void*) {
+  return KS_OK;
+}
+extern "C" ks_status ks_run(const ks_rmsnorm_call* call) {
+  if (call != nullptr) std::abort();
+  return KS_OK;
+}

@@ -1,0 +1,15 @@
+// kernelseek: operator=rmsnorm
+// Divides by zero.
+#include "rmsnorm.h"
+
+extern "C" ks_status ks_sizes(const ks_rmsnorm_shape*, ks_buffer_sizes* sizes) {
+  *sizes = {};
+  return KS_OK;
+}
+extern "C" ks_status ks_plan(const ks_rmsnorm_shape*, void*) {
+  return KS_OK;
+}
+extern "C" ks_status ks_run(const ks_rmsnorm_call* call) {
+  volatile int zero = call == nullptr, ten = 10;
+  return ten / zero;
+}

@@ -1,0 +1,1 @@
+// kernelseek: operator=rmsnorn
