@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -36,10 +37,13 @@ std::vector<std::byte> ipc_bytes(const std::string& hex) {
   return bytes;
 }
 
-/// Half of the machine's memory: enough for any scenario, too little to bring the machine down.
+/// Private memory of a worker: more than any kernel needs (tensors and scratch are shared and do not count), and little
+/// enough not to bring the machine down.
 uint64_t default_memory_bytes() {
+  constexpr uint64_t kMost = 4ull << 30;
   const long pages = ::sysconf(_SC_PHYS_PAGES), page = ::sysconf(_SC_PAGESIZE);
-  return pages > 0 && page > 0 ? static_cast<uint64_t>(pages) * static_cast<uint64_t>(page) / 2 : 0;
+  if (pages <= 0 || page <= 0) return kMost;
+  return std::min(kMost, static_cast<uint64_t>(pages) * static_cast<uint64_t>(page) / 2);
 }
 
 class Worker {
@@ -99,7 +103,12 @@ class Worker {
     open_device(request);
     const auto path = base::require<std::string>(request, "library", kOrigin);
     if (!confined_ && base::value_or(request, "sandbox", true)) lock_in(request, false);
-    library_ = load_library(path);
+    try {
+      library_ = load_library(path);
+    } catch (const Error& e) {
+      load_error_ = e.what();
+      throw;
+    }
     return {{"name", std::filesystem::path(path).filename().string()},
             {"source_hash", library_->source_hash},
             {"abi_version", library_->abi_version},
@@ -109,7 +118,7 @@ class Worker {
   }
 
   Json seal() {
-    if (!library_) throw Error("seal comes after load");
+    require_library();
     if (!confined_) throw Error("this worker was loaded without its sandbox");
     const Json sealed = sandbox::seal(confinement_);
     for (const auto& [name, state] : sealed.items()) protections_[name] = state;
@@ -117,7 +126,7 @@ class Worker {
   }
 
   Json shape(const Json& request) {
-    if (!library_) throw Error("load comes first");
+    require_library();
     calls_.reset();
     calls_ = std::make_unique<ProblemCalls>(request, *library_);
     const auto& reply = calls_->reply();
@@ -161,7 +170,7 @@ class Worker {
   }
 
   Json run(const Json& request) {
-    if (!library_) throw Error("load comes first");
+    require_library();
     Block block{library_->run, {}, base::value_or<std::string>(request, "mode", "eager") == "graph"};
     for (const int set : base::require<std::vector<int>>(request, "sets", kOrigin))
       block.calls.push_back(open_problem().call(set));
@@ -186,12 +195,18 @@ class Worker {
     return *calls_;
   }
 
+  /// Whoever asks again after a failed load hears why it failed.
+  void require_library() const {
+    if (!library_) throw Error(load_error_.empty() ? "load comes first" : load_error_);
+  }
+
   std::unique_ptr<WorkerDevice> device_;
   std::optional<NativeLibrary> library_;
   std::unique_ptr<ProblemCalls> calls_;
   sandbox::Confinement confinement_;
   Json protections_ = Json::object();
   bool confined_ = false;
+  std::string load_error_;
 };
 
 }  // namespace
