@@ -4,6 +4,9 @@
 #include "operators/attention_fwd/layout.h"
 #include "operators/attention_fwd/reference.h"
 #include "operators/attention_fwd/symmetry.h"
+#ifdef KS_WITH_CUDA
+#include "operators/attention_fwd/cuda/solve_on_gpu.h"
+#endif
 
 namespace ks::attention_fwd {
 
@@ -28,6 +31,13 @@ op::Expected AttentionFwd::solve(const op::Problem& problem, const op::Buffers& 
                                  int threads) const {
   return attention_fwd::solve(problem, buffers, coverage, threads);
 }
+
+#ifdef KS_WITH_CUDA
+bool AttentionFwd::solve_on_gpu(const op::Problem& problem, const std::vector<const void*>& inputs,
+                                const std::vector<float*>& values, void* stream) const {
+  return attention_fwd::solve_on_gpu(problem, inputs, values, stream);
+}
+#endif
 
 op::Symmetry AttentionFwd::draw_symmetry(const op::Problem& problem, const op::Buffers& buffers, uint64_t seed) const {
   return random_symmetry(problem, buffers, seed);

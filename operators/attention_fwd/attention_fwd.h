@@ -16,6 +16,10 @@ class AttentionFwd : public op::Operator {
                    op::Buffers& buffers) const override;
   op::Expected solve(const op::Problem& problem, const op::Buffers& buffers, const op::Coverage& coverage,
                      int threads) const override;
+#ifdef KS_WITH_CUDA
+  bool solve_on_gpu(const op::Problem& problem, const std::vector<const void*>& inputs,
+                    const std::vector<float*>& values, void* stream) const override;
+#endif
   op::Symmetry draw_symmetry(const op::Problem& problem, const op::Buffers& buffers, uint64_t seed) const override;
 };
 

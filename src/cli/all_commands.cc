@@ -15,6 +15,7 @@ void add_all_commands(CLI::App& app) {
   add_baseline_command(app);
   add_profile_command(app);
   add_disassemble_command(app);
+  add_trace_command(app);
   add_data_command(app);
 }
 

@@ -19,6 +19,7 @@ void add_baseline_command(CLI::App& app);
 void add_doctor_command(CLI::App& app);
 void add_disassemble_command(CLI::App& app);
 void add_profile_command(CLI::App& app);
+void add_trace_command(CLI::App& app);
 void add_data_command(CLI::App& app);
 
 }  // namespace ks::cli

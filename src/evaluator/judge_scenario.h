@@ -44,6 +44,7 @@ struct Workbench {
   std::vector<Contender>& contenders;
   Effort effort;
   double host_overhead_us = 0;         ///< of an empty block: the same for everyone
+  bool on_gpu = false;
   uint64_t seed = 0;                   ///< secret, of this evaluation
   const std::atomic<bool>* cancel = nullptr;
   Switches switches;

@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kMinBlockUs = 2000;    // so that the cost of asking (tens of us) stays small
 constexpr double kLongCallUs = 200000;  // a call this long needs no second one in its block
-constexpr uint64_t kSetsMemory = 512ull << 20;
+constexpr uint64_t kSetsMemory = 512ull << 20;   // on the CPU; a GPU has room for sixteen times as much
 constexpr int kMaxSets = 64;
 
 /// Calls of one block of this side.
@@ -23,7 +23,8 @@ int calls_of_block(const Workbench& bench, const ProblemInfo& problem, double ca
   if (call_us > kLongCallUs) return 1;
   const auto cold = static_cast<double>(bench.oracle.cold_bytes()) / static_cast<double>(std::max<uint64_t>(problem.set_bytes, 1));
   const double wanted = std::max({1.0, std::ceil(cold), std::ceil(kMinBlockUs / std::max(call_us, 1.0))});
-  const double fitting = static_cast<double>(kSetsMemory) / static_cast<double>(std::max<uint64_t>(problem.set_bytes, 1));
+  const uint64_t memory = bench.on_gpu ? 16 * kSetsMemory : kSetsMemory;
+  const double fitting = static_cast<double>(memory) / static_cast<double>(std::max<uint64_t>(problem.set_bytes, 1));
   return static_cast<int>(std::clamp(std::min(wanted, fitting), 1.0, static_cast<double>(kMaxSets)));
 }
 

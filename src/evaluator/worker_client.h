@@ -66,6 +66,7 @@ class WorkerClient {
 
  private:
   std::optional<Failure> ask(const Json& request, double limit_s, Json& answer, const std::vector<int>& fds = {});
+  std::optional<Failure> take_event_time(const Json& answer, double& elapsed_us);
   Failure dead(const std::string& doing);
   void thaw();
 

@@ -81,13 +81,13 @@ class CpuWorkerDevice : public WorkerDevice {
 
 }  // namespace
 
-#ifdef KS_WORKER_CUDA
+#ifdef KS_WITH_CUDA
 std::unique_ptr<WorkerDevice> make_cuda_worker_device();
 #endif
 
 std::unique_ptr<WorkerDevice> make_worker_device(const std::string& kind) {
   if (kind == "cpu") return std::make_unique<CpuWorkerDevice>();
-#ifdef KS_WORKER_CUDA
+#ifdef KS_WITH_CUDA
   if (kind == "cuda") return make_cuda_worker_device();
 #endif
   throw Error("this worker was built without device \"{}\"", kind);
