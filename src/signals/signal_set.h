@@ -17,17 +17,18 @@ using Value = std::variant<double, bool, std::string>;
 /// One known signal.
 struct Signal {
   Value value;
-  std::string unit;    ///< "", "us", "share", "evaluations" …
+  std::string unit;    ///< as signal_list.h has it
   std::string origin;  ///< where it comes from: "evaluation 12", "trace event 340"
 };
 
 /// The signals that are known, by name.
 class SignalSet {
  public:
-  void set(const std::string& name, Value value, const std::string& unit, const std::string& origin);
-  /// The same for a value that may be unknown; nothing is set where it is.
-  void set(const std::string& name, const std::optional<double>& value, const std::string& unit,
-           const std::string& origin);
+  /// The unit is that of signal_list.h; `name` must be in that table.
+  void set(std::string_view name, Value value, const std::string& origin);
+  /// The same for values that may be unknown; nothing is set where they are.
+  void set_known(std::string_view name, const std::optional<double>& value, const std::string& origin);
+  void set_known(std::string_view name, const std::optional<bool>& value, const std::string& origin);
 
   const Signal* find(std::string_view name) const;
   bool knows(std::string_view name) const { return find(name) != nullptr; }

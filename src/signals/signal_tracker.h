@@ -8,7 +8,8 @@
 //   const SignalSet signals = tracker.current();
 //   const Evidence why = tracker.evidence("ratio_min");
 //
-// What is computed from records alone lies in record_signals.h and history_signals.h, from the trace in trace_signals.h.
+// What is computed from records alone lies in record_signals.h and history_signals.h, from the trace in
+// trace_signals.h.
 #pragma once
 
 #include <memory>
