@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <string_view>
 
 #include "sandbox/protections.h"
 #include "sandbox/rules.h"
@@ -107,7 +108,8 @@ void rule_rest(Filter& filter, const Confinement& confinement) {
   filter.rule(SCMP_ACT_ALLOW, "seccomp");  // for seal(), which then makes it deadly
   for (const int what : {PR_SET_NAME, PR_GET_NAME, PR_GET_DUMPABLE, 0x53564d41 /* PR_SET_VMA */})
     filter.rule(SCMP_ACT_ALLOW, "prctl", {equal(0, static_cast<uint64_t>(what))});
-  filter.rule(SCMP_ACT_ALLOW, "prlimit64", {equal(2, 0)});  // reading a limit, not setting it
+  filter.rule(SCMP_ACT_ALLOW, "prctl", {equal(0, PR_SET_DUMPABLE), equal(1, 0)});  // only ever less
+  filter.rule(SCMP_ACT_ALLOW, "prlimit64", {equal(2, 0)});                         // reading a limit, not setting it
   if (!confinement.device_files && !confinement.interpreter) {
     filter.rule(SCMP_ACT_ALLOW, "fcntl", {equal(1, F_GETFD)});
     filter.rule(SCMP_ACT_ALLOW, "fcntl", {equal(1, F_GETFL)});
@@ -121,7 +123,10 @@ void rule_rest(Filter& filter, const Confinement& confinement) {
 
 Json load_filter(const Confinement& confinement, uint32_t deadly, int& witness_fd) {
   Filter filter(SCMP_ACT_ERRNO(EPERM));
-  for (const char* name : kDeadlyCalls) filter.rule(deadly, name);
+  for (const char* name : kDeadlyCalls) {
+    const bool lets_through = confinement.may_execute && std::string_view(name) == "execve";
+    filter.rule(lets_through ? SCMP_ACT_ALLOW : deadly, name);
+  }
   for (const char* name : kAllowedCalls) filter.rule(SCMP_ACT_ALLOW, name);
   rule_threads(filter, deadly);
   rule_signals(filter, deadly);

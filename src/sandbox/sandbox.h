@@ -19,6 +19,7 @@ struct Confinement {
   uint64_t memory_bytes = 0;            ///< limit on private memory (RLIMIT_DATA); 0: none
   bool device_files = false;            ///< a GPU driver's needs: ioctl, opening device files; no new user namespace
   bool interpreter = false;             ///< the program may read files after seal() too (late imports)
+  bool may_execute = false;             ///< execve is let through: for a launcher that becomes the program
   bool want_witness = false;            ///< deadly calls wait for a witness (see Witness) instead of killing at once
   std::vector<std::string> read_paths;  ///< beside the system's libraries: what may be read
 };

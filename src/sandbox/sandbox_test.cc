@@ -24,6 +24,7 @@
 #include "base/file.h"
 #include "base/subprocess.h"
 #include "sandbox/elf_file.h"
+#include "sandbox/seal_process.h"
 
 namespace ks::sandbox {
 namespace {
@@ -259,6 +260,56 @@ TEST(Sandbox, KillsCallsByTheOldDoor) {
   EXPECT_TRUE(is_killed(in_child(body)));
 }
 #endif
+
+/// Runs a Python program with the sealing library at hand; `confined` starts it through kernelseek-confine.
+base::ProcessResult run_python(const std::string& program, bool confined) {
+  const auto bin = base::executable_folder();
+  base::SpawnOptions options;
+  if (confined) options.argv.push_back((bin / "kernelseek-confine").string());
+  for (const char* word : {"python3", "-c", program.c_str()}) options.argv.push_back(word);
+  options.env = {{"KERNELSEEK_SEAL_LIBRARY", (bin.parent_path() / "lib/libks_seal.so").string()},
+                 {kReadPathsVariable, (bin.parent_path() / "lib").string()}};
+  options.timeout_s = 60;
+  return base::run_process(options);
+}
+
+constexpr const char* kSealFromPython =
+    "import ctypes, os, socket, sys\n"
+    "library = ctypes.CDLL(os.environ['KERNELSEEK_SEAL_LIBRARY'])\n"
+    "answer = ctypes.create_string_buffer(4096)\n"
+    "assert library.ks_seal_process(answer, len(answer)) == 0\n"
+    "print(answer.value.decode(), flush=True)\n";
+
+bool has_python() {
+  base::SpawnOptions options;
+  options.argv = {"sh", "-c", "command -v python3"};
+  return base::run_process(options).ok();
+}
+
+TEST(SealLibrary, SealsAPythonProgramFromInsideOrFromItsStart) {
+  if (!has_python()) GTEST_SKIP() << "no python3 here";
+  for (const bool confined : {false, true}) {
+    const auto result =
+        run_python(std::string(kSealFromPython) +
+                       "try:\n  open('/tmp/kernelseek-sandbox-test', 'w')\nexcept PermissionError:\n  print('denied')\n"
+                       "import colorsys\nprint('still imports', flush=True)\n",
+                   confined);
+    EXPECT_TRUE(result.ok()) << confined << result.out << result.err;
+    EXPECT_NE(result.out.find("\"call_filter\":true"), std::string::npos) << result.out;
+    EXPECT_NE(result.out.find("\"unreadable_by_others\":true"), std::string::npos) << result.out;
+    EXPECT_NE(result.out.find("denied\nstill imports"), std::string::npos) << result.out;
+  }
+}
+
+TEST(SealLibrary, ASealedPythonProgramEndsAtASocketOrAProcess) {
+  if (!has_python()) GTEST_SKIP() << "no python3 here";
+  for (const bool confined : {false, true}) {
+    EXPECT_EQ(run_python(std::string(kSealFromPython) + "socket.socket()\n", confined).signal, SIGSYS);
+    EXPECT_EQ(run_python(std::string(kSealFromPython) + "os.fork()\n", confined).signal, SIGSYS);
+  }
+  // kernelseek-confine needs no help from the program.
+  EXPECT_EQ(run_python("import socket; socket.socket()", true).signal, SIGSYS);
+}
 
 TEST(Sandbox, NamesCalls) {
   EXPECT_EQ(call_name(SYS_socket), "socket");
