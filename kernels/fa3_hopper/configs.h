@@ -143,13 +143,13 @@ constexpr ForwardShape choose_shape(const ForwardChoice& choice) {
 }
 
 /// Into how many parts the keys of each tile are cut, so that `places` blocks have about the same to do: whole rounds of
-/// all places, each part with a fixed cost of about three blocks.
+/// all places, each part with a fixed cost of about three blocks, and an eighth of a block for its share of the sum.
 constexpr int choose_splits(long long tiles, int key_blocks, long long places) {
   int best = 1;
   long long best_cost = 0;
   for (int splits = 1; splits <= key_blocks && splits <= 64; ++splits) {
     const long long rounds = (tiles * splits + places - 1) / places;
-    const long long cost = rounds * ((key_blocks + splits - 1) / splits + 3);
+    const long long cost = 8 * rounds * ((key_blocks + splits - 1) / splits + 3) + splits;
     if (splits == 1 || cost < best_cost) best = splits, best_cost = cost;
   }
   return best;

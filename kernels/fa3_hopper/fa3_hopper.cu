@@ -113,6 +113,8 @@ extern "C" ks_status ks_run(const ks_attention_fwd_call* call) {
   ForwardParams params;
   static_cast<ForwardTerms&>(params) = plan.params;
   set_pointers(params.problem, *call);
+  params.key = call->key;
+  params.value = call->value;
   params.counters = static_cast<ks::attention::TileCounters*>(call->context.state);
   params.arrivals = reinterpret_cast<int32_t*>(static_cast<char*>(call->context.state) + kCounterBytes);
   params.partial_output = static_cast<float*>(call->context.scratch);

@@ -28,6 +28,7 @@
 #include "kernels/attention/parts/schedule.cuh"
 #include "kernels/fa3_hopper/configs.h"
 #include "kernels/fa3_hopper/forward_params.h"
+#include "kernels/fa3_hopper/gather.cuh"
 #include "kernels/ptx/fence.cuh"
 #include "kernels/ptx/tma.cuh"
 #include "kernels/tile/matmul.cuh"
@@ -66,7 +67,7 @@ inline constexpr int kGroup = 5;  // + warpgroup
 }  // namespace barrier_id
 
 template <ForwardConfig kC>
-__device__ __forceinline__ void load_tiles(const ForwardParams& params, Smem<kC>& smem);
+__device__ __forceinline__ void load_tiles(const ForwardParams& params, Smem<kC>& smem, int warp);
 template <ForwardConfig kC>
 __device__ __forceinline__ void attend_query_rows(const ForwardParams& params, Smem<kC>& smem);
 
@@ -86,10 +87,11 @@ __global__ void __launch_bounds__(config_of(kShape, kType, kSoftcap).threads(),
     ptx::prefetch_tensormap(&params.value_map);
   }
   if (ptx::thread_index() == 0) {
+    const int loaders = params.gathers ? kC.load_threads() : 1;
     smem.q.init(1, 4 * kC.warpgroups);
-    smem.k.init(1, 4 * kC.warpgroups);
-    smem.v.init(1, 4 * kC.warpgroups);
-    smem.tiles.init(1, 4 * kC.warpgroups);
+    smem.k.init(loaders, 4 * kC.warpgroups);
+    smem.v.init(loaders, 4 * kC.warpgroups);
+    smem.tiles.init(1, 4 * kC.warpgroups + (params.gathers ? kC.load_threads() / 32 - 1 : 0));
     ptx::fence_mbarrier_init();
   }
   ptx::sync_block();
@@ -99,7 +101,7 @@ __global__ void __launch_bounds__(config_of(kShape, kType, kSoftcap).threads(),
     attend_query_rows<kC>(params, smem);
   } else {
     if constexpr (kC.moves_registers()) ptx::setmaxnreg_dec<kC.load_registers()>();
-    if (warp == 4 * kC.warpgroups) load_tiles<kC>(params, smem);
+    if (warp == 4 * kC.warpgroups || params.gathers) load_tiles<kC>(params, smem, warp - 4 * kC.warpgroups);
   }
 }
 
@@ -146,7 +148,7 @@ __device__ __forceinline__ void load_block(const ForwardParams& params, const CU
 #pragma unroll
       for (int slab = 0; slab < kSlabs; ++slab) {
         ptx::cp_async_bulk_tensor_4d_load(slot + slab * kSlabBytes, map, slab * 64, tile.key_base + first_key,
-                                          tile.kv_head, member, barrier, ptx::kEvictLast);
+                                          tile.kv_head, member, barrier, params.key_policy);
       }
     }
     return;
@@ -166,7 +168,7 @@ __device__ __forceinline__ void load_block(const ForwardParams& params, const CU
 #pragma unroll
         for (int slab = 0; slab < kSlabs; ++slab) {
           ptx::cp_async_bulk_tensor_4d_load(slot + slab * kSlabBytes + (base + i) * chunk_bytes, map, slab * 64, row,
-                                            tile.kv_head, page, barrier, ptx::kEvictLast);
+                                            tile.kv_head, page, barrier, params.key_policy);
         }
       }
     }
@@ -178,6 +180,7 @@ struct Loader {
   using Plan = Smem<kC>;
   const ForwardParams& params;
   Plan& smem;
+  const int warp;  ///< 0 but for the helpers of a gather
   RingPosition<kC.query_slots> q;
   RingPosition<kC.stages> k;
   RingPosition<kC.stages> v;
@@ -210,55 +213,96 @@ struct Loader {
     q.advance();
   }
 
-  /// This lane's page of a block, asked for before the wait for a free slot.
-  __device__ __forceinline__ PageChunk first_chunk(const Tile& tile, int first_key) const {
-    if (params.problem.key_layout != KeyLayout::kPaged) return {0, 0};
+  /// This lane's page of a block.
+  __device__ __forceinline__ PageChunk chunk_of(const Tile& tile, int first_key) const {
+    if (params.problem.key_layout != KeyLayout::kPaged || params.gathers || first_key < 0) return {0, 0};
     return find_chunk<kC>(params, tile, first_key, ptx::lane_index());
   }
 
-  __device__ __forceinline__ void load_keys(const Tile& tile, int first_key) {
-    const PageChunk own = first_chunk(tile, first_key);
+  __device__ __forceinline__ void load_keys(const Tile& tile, int first_key, PageChunk own) {
     smem.k.wait_empty(k);
-    load_block<kC, Plan::KTile::kSlabs, Plan::KTile::kSlabBytes>(
-        params, &params.key_map, tile, first_key, own, ptx::cvta_shared(smem.sK[k.slot]), smem.k.full(k.slot));
+    const uint32_t slot = ptx::cvta_shared(smem.sK[k.slot]);
+    if (params.gathers) {
+      gather_block<typename Plan::KTile, kC.block_keys, kC.key_dim>(params, params.key, params.key_strides, tile, first_key,
+                                                                    slot, smem.k.full(k.slot), warp, kC.load_threads() / 32);
+    } else {
+      load_block<kC, Plan::KTile::kSlabs, Plan::KTile::kSlabBytes>(params, &params.key_map, tile, first_key, own, slot,
+                                                                   smem.k.full(k.slot));
+    }
     ptx::sync_warp();
     k.advance();
   }
 
-  __device__ __forceinline__ void load_values(const Tile& tile, int first_key) {
-    const PageChunk own = first_chunk(tile, first_key);
+  __device__ __forceinline__ void load_values(const Tile& tile, int first_key, PageChunk own) {
     smem.v.wait_empty(v);
-    load_block<kC, Plan::VTile::kSlabs, Plan::VTile::kSlabBytes>(
-        params, &params.value_map, tile, first_key, own, ptx::cvta_shared(smem.sV[v.slot]), smem.v.full(v.slot));
+    const uint32_t slot = ptx::cvta_shared(smem.sV[v.slot]);
+    if (params.gathers) {
+      gather_block<typename Plan::VTile, kC.block_keys, kC.value_dim>(params, params.value, params.value_strides, tile,
+                                                                      first_key, slot, smem.v.full(v.slot), warp,
+                                                                      kC.load_threads() / 32);
+    } else {
+      load_block<kC, Plan::VTile::kSlabs, Plan::VTile::kSlabBytes>(params, &params.value_map, tile, first_key, own, slot,
+                                                                   smem.v.full(v.slot));
+    }
     ptx::sync_warp();
     v.advance();
   }
+
+  /// All blocks of a tile, last first; values come one block behind keys, as they are used. Pages are looked up a block
+  /// ahead. Only the first warp brings Q.
+  __device__ __forceinline__ void load_tile(const Tile& tile, const BlockPlan& plan) {
+    int first_key = plan.origin + (plan.end - 1) * kC.block_keys;
+    PageChunk previous = {0, 0};
+    PageChunk current = chunk_of(tile, first_key);
+#pragma unroll 1
+    for (int block = plan.end - 1; block >= plan.begin - 1; --block) {
+      if (plan.end <= plan.begin) break;
+      const PageChunk next = chunk_of(tile, first_key - kC.block_keys);
+      if (block >= plan.begin) load_keys(tile, first_key, current);
+      if (block < plan.end - 1) {
+        load_values(tile, first_key + kC.block_keys, previous);
+      } else if (warp == 0) {
+        load_query(tile);
+      }
+      previous = current;
+      current = next;
+      first_key -= kC.block_keys;
+    }
+  }
+
+  /// The tiles as the other load warps see them: like the compute warps.
+  __device__ __forceinline__ Tile read_tile() {
+    smem.tiles.wait_full(tiles);
+    const Tile tile = smem.tile[tiles.slot];
+    ptx::sync_warp();
+    smem.tiles.release(tiles);
+    tiles.advance();
+    return tile;
+  }
 };
 
+/// The first load warp takes tiles and brings all boxes; where keys are gathered, the others take part in that alone.
 template <ForwardConfig kC>
-__device__ __forceinline__ void load_tiles(const ForwardParams& params, Smem<kC>& smem) {
+__device__ __forceinline__ void load_tiles(const ForwardParams& params, Smem<kC>& smem, int warp) {
   attention::TileWalk walk(params.problem, params.order);
-  Loader<kC> loader{params, smem};
-  for (int index = ptx::block_index();;) {
-    const Tile tile = walk.at(index);
-    loader.publish(tile);
-    if (tile.member < 0) break;
-    int next = 0;  // asked for early: the answer travels while this tile is loaded
-    if (ptx::lane_index() == 0) next = attention::take_tile(params.counters);
-    const BlockPlan plan = plan_of<kC>(params, tile);
-    for (int block = plan.end - 1; block >= plan.begin; --block) {
-      const int first_key = plan.origin + block * kC.block_keys;
-      loader.load_keys(tile, first_key);
-      if (block == plan.end - 1) {
-        loader.load_query(tile);
-      } else {
-        loader.load_values(tile, first_key + kC.block_keys);  // one block behind the keys, as they are used
-      }
+  Loader<kC> loader{params, smem, warp};
+  int index = ptx::block_index();
+#pragma unroll 1
+  while (true) {
+    Tile tile;
+    if (warp == 0) {
+      tile = walk.at(index);
+      loader.publish(tile);
+    } else {
+      tile = loader.read_tile();
     }
-    if (plan.end > plan.begin) loader.load_values(tile, plan.origin + plan.begin * kC.block_keys);
-    index = ptx::shfl(next, 0);
+    if (tile.member < 0) break;
+    // The next tile is asked for early: the answer travels while this one is loaded.
+    if (warp == 0 && ptx::lane_index() == 0) index = attention::take_tile(params.counters);
+    loader.load_tile(tile, plan_of<kC>(params, tile));
+    index = ptx::shfl(index, 0);
   }
-  if (ptx::lane_index() == 0) attention::finish_tiles(params.counters);
+  if (warp == 0 && ptx::lane_index() == 0) attention::finish_tiles(params.counters);
 }
 
 // 8. The compute warpgroups.
@@ -299,6 +343,16 @@ struct Attender {
     if constexpr (kC.takes_turns()) {
       ptx::bar_arrive(barrier_id::kTurn + (group + 1 == kC.warpgroups ? 0 : group + 1), 256);
     }
+  }
+
+  /// Waits for a block; gathered bytes came the ordinary way and are handed over to the tensor cores here.
+  __device__ __forceinline__ void wait_keys() const {
+    smem.k.wait_full(k);
+    if (params.gathers) ptx::fence_proxy_async_shared();
+  }
+  __device__ __forceinline__ void wait_values() const {
+    smem.v.wait_full(v);
+    if (params.gathers) ptx::fence_proxy_async_shared();
   }
 
   /// (1) issued: S = Q K^T.
@@ -374,6 +428,15 @@ struct Attender {
     return static_cast<int>(static_cast<uint32_t>(row) * params.ratio_reciprocal >> 16);
   }
 
+  /// Whether this warpgroup has any row in the tile.
+  __device__ __forceinline__ bool has_rows(const Tile& tile) const {
+    return group * 64 < existing_rows(tile);
+  }
+  /// Rows of the tile that belong to positions of the member.
+  __device__ __forceinline__ int existing_rows(const Tile& tile) const {
+    return attention::smaller(params.order.positions_per_tile, tile.rows - tile.first_position) * params.problem.ratio;
+  }
+
   /// Where a row of the tile belongs.
   struct RowPlace {
     bool exists;
@@ -406,6 +469,7 @@ struct Attender {
   }
 
   __device__ __forceinline__ void attend(const Tile& tile, const BlockPlan& plan);
+  __device__ __forceinline__ void stand_by(const BlockPlan& plan);
   template <bool kMasked>
   __device__ __forceinline__ void turn(const attention::RowMask& mask, int first_key);
   __device__ __forceinline__ void finish(const Tile& tile);
@@ -424,10 +488,10 @@ template <ForwardConfig kC>
 template <bool kMasked>
 __device__ __forceinline__ void Attender<kC>::turn(const attention::RowMask& mask, int first_key) {
   float S[kScoreRegs];
-  smem.k.wait_full(k);
+  wait_keys();
   wait_turn();
   issue_scores(S);  // (1) of this block
-  smem.v.wait_full(v);
+  wait_values();
   issue_output();  // (5) of the block before
   pass_turn();
   ptx::wgmma_wait_group<1>();
@@ -457,7 +521,7 @@ __device__ __forceinline__ void Attender<kC>::attend(const Tile& tile, const Blo
   smem.q.wait_full(q);
   {
     float S[kScoreRegs];
-    smem.k.wait_full(k);
+    wait_keys();
     wait_turn();
     issue_scores(S);
     pass_turn();
@@ -473,7 +537,7 @@ __device__ __forceinline__ void Attender<kC>::attend(const Tile& tile, const Blo
     pack_weights(S);
   }
   if (params.problem.key_layout != KeyLayout::kDense && first_key + kC.block_keys > tile.keys) {
-    smem.v.wait_full(v);
+    wait_values();
     zero_values_from(tile.keys - first_key);
   }
   while (--block >= plan.begin) {
@@ -484,12 +548,30 @@ __device__ __forceinline__ void Attender<kC>::attend(const Tile& tile, const Blo
       turn<false>(mask, first_key);
     }
   }
-  smem.v.wait_full(v);
+  wait_values();
   issue_output();
   ptx::wgmma_wait_group<0>();
   tile::pin(O);
   smem.v.release(v);
   v.advance();
+}
+
+/// A group none of whose rows exist lets every block go unread, in its turns, so that the others have the tensor cores.
+template <ForwardConfig kC>
+__device__ __forceinline__ void Attender<kC>::stand_by(const BlockPlan& plan) {
+  smem.q.wait_full(q);
+  for (int block = plan.begin; block < plan.end; ++block) {
+    smem.k.wait_full(k);
+    wait_turn();
+    pass_turn();
+    smem.k.release(k);
+    k.advance();
+    smem.v.wait_full(v);
+    smem.v.release(v);
+    v.advance();
+  }
+  smem.q.release(q);
+  q.advance();
 }
 
 /// Divides by l, writes LSE, and moves O through this warp's own rows of Q's memory to global memory.
@@ -577,7 +659,7 @@ __device__ __forceinline__ void Attender<kC>::finish_part(const Tile& tile) {
     const int row = warp_row + lane / 4 + 8 * r;
     const float total = attention::quad_sum(softmax.l[r]);
     const float factor = total > 0.0f ? 1.0f / total : 0.0f;
-    if (row >= used_rows) continue;
+    if (row >= existing_rows(tile)) continue;
     const int64_t at = part * used_rows + row;
     if (lane % 4 == 0) {
       params.partial_lse[at] =
@@ -616,15 +698,13 @@ __device__ __forceinline__ void Attender<kC>::combine_if_last(const Tile& tile) 
   ptx::bar_sync(barrier_id::kGroup + group, 128);
   if (!smem.last_part) return;
   ptx::fence_device();
-  const int used_rows = params.order.positions_per_tile * params.problem.ratio;
-  for (int row = ptx::warp_index() % 4; row < used_rows; row += 4) combine_row(tile, row);
+  for (int row = ptx::warp_index() % 4; row < existing_rows(tile); row += 4) combine_row(tile, row);
 }
 
 /// One warp sums one row over the parts: weights 2^(lse - top), a sink as one more term without a value.
 template <ForwardConfig kC>
 __device__ __forceinline__ void Attender<kC>::combine_row(const Tile& tile, int row) {
   const RowPlace place = place_of(tile, row);
-  if (!place.exists) return;
   const int splits = params.order.splits;
   const int used_rows = params.order.positions_per_tile * params.problem.ratio;
   const int64_t first = int64_t{tile.number} * splits * used_rows + row;
@@ -643,19 +723,19 @@ __device__ __forceinline__ void Attender<kC>::combine_row(const Tile& tile, int 
   const float total = attention::warp_sum(weight0 + weight1) + ptx::ex2_approx(sink - safe);
   constexpr int kQuads = (kC.value_dim + 127) / 128;  // of 128 columns, four a lane
   float sum[kQuads][4] = {};
-#pragma unroll 4
+#pragma unroll 8
   for (int split = 0; split < splits; ++split) {
     const float weight = ptx::shfl(split < 32 ? weight0 : weight1, split % 32);
     const float* part = params.partial_output + (first + int64_t{split} * used_rows) * kC.value_dim;
 #pragma unroll
     for (int quad = 0; quad < kQuads; ++quad) {
       const int column = quad * 128 + lane * 4;
-      if (column >= kC.value_dim || weight == 0.0f) continue;  // a part without keys wrote no output
-      const float4 value = ptx::ld_global_cg_v4(part + column);
-      sum[quad][0] = fmaf(weight, value.x, sum[quad][0]);
-      sum[quad][1] = fmaf(weight, value.y, sum[quad][1]);
-      sum[quad][2] = fmaf(weight, value.z, sum[quad][2]);
-      sum[quad][3] = fmaf(weight, value.w, sum[quad][3]);
+      const float4 value = ptx::ld_global_cg_v4(part + (column < kC.value_dim ? column : 0));
+      const bool wrote = weight > 0.0f;  // a part without keys wrote no output; what lies there may be anything
+      sum[quad][0] += wrote ? weight * value.x : 0.0f;
+      sum[quad][1] += wrote ? weight * value.y : 0.0f;
+      sum[quad][2] += wrote ? weight * value.z : 0.0f;
+      sum[quad][3] += wrote ? weight * value.w : 0.0f;
     }
   }
   const float factor = total > 0.0f ? 1.0f / total : 0.0f;
@@ -699,6 +779,10 @@ __device__ __forceinline__ void attend_query_rows(const ForwardParams& params, S
     if (tile.member < 0) break;
     const BlockPlan plan = plan_of<kC>(params, tile);
     const bool has_keys = plan.end > plan.begin;
+    if (kC.warpgroups > 1 && has_keys && !attender.has_rows(tile)) {
+      attender.stand_by(plan);
+      continue;
+    }
     if (has_keys) attender.attend(tile, plan);
     if (kC.may_split() && params.order.splits > 1) {
       has_keys ? attender.finish_part(tile) : attender.finish_empty_part(tile);

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "kernels/attention/parts/online_softmax.cuh"
+#include "kernels/ptx/tma.cuh"
 
 namespace ks::fa3 {
 namespace {
@@ -175,6 +176,10 @@ bool make_plan(const ks_attention_fwd_shape& s, int multiprocessors, Plan& plan)
   params.granule = paged ? std::gcd(s.page_size, config.block_keys) : config.block_keys;
   params.page_shift = std::has_single_bit(static_cast<unsigned>(s.page_size)) ? std::countr_zero(static_cast<unsigned>(s.page_size)) : -1;
   params.origin_step = paged ? params.granule : 1;
+  params.gathers = paged && params.granule < 8;
+  params.key_strides = {2 * s.key_batch_stride, 2 * s.key_row_stride, 2 * s.key_head_stride, s.key_dim};
+  params.value_strides = {2 * s.value_batch_stride, 2 * s.value_row_stride, 2 * s.value_head_stride, s.value_dim};
+  params.key_policy = params.order.row_tiles > 1 ? ptx::kEvictLast : ptx::kEvictFirst;  // are they read again?
   params.stores_boxes = 16 % params.problem.ratio == 0;
   const int slabs = (config.key_dim + 63) / 64;
   params.query_bytes = slabs * 128 * params.order.positions_per_tile * params.problem.ratio;

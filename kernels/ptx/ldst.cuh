@@ -69,6 +69,16 @@ __device__ __forceinline__ int32_t ld_global_nc(const int32_t* address) {
   return v;
 }
 
+/// Copies 16 bytes from global to shared memory in the background; of the source only `bytes` are read, the rest is zero.
+__device__ __forceinline__ void cp_async_16(uint32_t destination, const void* source, int bytes) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(destination), "l"(source), "r"(bytes) : "memory");
+}
+
+/// One arrival at the barrier once all earlier cp.async of this thread have landed; it counts among those expected.
+__device__ __forceinline__ void cp_async_mbarrier_arrive_noinc(uint32_t barrier) {
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];\n" ::"r"(barrier) : "memory");
+}
+
 /// Adds to a global counter and returns what it held before.
 __device__ __forceinline__ int32_t atom_add_global(int32_t* address, int32_t value) {
   int32_t before;
