@@ -25,6 +25,7 @@
 #include "base/subprocess.h"
 #include "sandbox/elf_file.h"
 #include "sandbox/seal_process.h"
+#include "sandbox/witness.h"
 
 namespace ks::sandbox {
 namespace {
@@ -260,6 +261,38 @@ TEST(Sandbox, KillsCallsByTheOldDoor) {
   EXPECT_TRUE(is_killed(in_child(body)));
 }
 #endif
+
+TEST(Witness, NamesTheCallAndEndsTheProcess) {
+  int ends[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    ::dup2(ends[1], 3);
+    base::Channel channel(3);
+    Confinement confinement;
+    confinement.want_witness = true;
+    const auto confined = confine(confinement);
+    if (confined.witness_fd < 0) ::_exit(kOther);
+    channel.send({{"ok", true}}, {confined.witness_fd});
+    ::close(confined.witness_fd);
+    channel.receive(10);
+    seal(confinement);
+    ::socket(AF_INET, SOCK_STREAM, 0);
+    ::_exit(kAllowed);
+  }
+  ::close(ends[1]);
+  base::Channel channel(ends[0]);
+  const auto message = channel.receive(10);
+  ASSERT_TRUE(message.has_value());
+  ASSERT_EQ(message->fds.size(), 1u);
+  const Witness witness(message->fds[0], pid);
+  EXPECT_EQ(witness.violation(), "");
+  channel.send({{"go", true}});
+  int status = 0;
+  ::waitpid(pid, &status, 0);
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << base::describe_exit(status);
+  EXPECT_EQ(witness.violation(), "socket");
+}
 
 /// Runs a Python program with the sealing library at hand; `confined` starts it through kernelseek-confine.
 base::ProcessResult run_python(const std::string& program, bool confined) {
