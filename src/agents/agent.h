@@ -46,9 +46,9 @@ struct AgentContext {
   std::string task;       ///< what is asked of it, in words
   std::string goal;       ///< the goal expression
   uint64_t seed = 0;
-  double minutes_left = 0;
-  int evaluations_left = 0;
-  std::string goal_state;                      ///< of the last evaluation: "true", "false" or "unknown"
+  double minutes_left = 1e9;
+  int evaluations_left = 1 << 30;
+  std::string goal_state;                      ///< of the last evaluation: "met", "not_met", "undecided", ""
   std::vector<EvaluationFigures> history;      ///< every evaluation so far
   std::vector<AgentMessage> messages;          ///< every message so far
   size_t new_messages = 0;                     ///< how many of them, from the end, it has not seen
@@ -80,6 +80,10 @@ class Agent {
   virtual std::string name() const = 0;
   virtual AgentStep next(const AgentContext& context) = 0;
   virtual void stop() {}
+  /// The evaluation of what the agent starts from, before it has done anything; its memo is the agent's.
+  virtual AgentStep begin(const AgentContext& /*context*/) { return {AgentStep::Kind::kEvaluate, "where it starts"}; }
+  /// The run is over: the last chance to leave the files as they shall be judged.
+  virtual void finish(const AgentContext& /*context*/) {}
   /// What must be kept to go on after a crash (the session's id), and where it is given back.
   virtual Json state() const { return Json::object(); }
   virtual void restore(const Json& /*state*/) {}

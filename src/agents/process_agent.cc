@@ -25,4 +25,11 @@ AgentStep ProcessAgent::next(const AgentContext& context) {
   throw Error("agent {}: its process ended {} times in a row ({})", name_, kStarts, end);
 }
 
+void ProcessAgent::finish(const AgentContext& context) {
+  AgentContext last = context;
+  last.evaluations_left = 0;
+  last.minutes_left = 0;
+  (void)next(last);
+}
+
 }  // namespace ks::agents

@@ -16,6 +16,8 @@ class ProcessAgent : public Agent {
   std::string name() const override { return name_; }
   /// Starts the process where it is not running; one that dies is started again up to three times.
   AgentStep next(const AgentContext& context) override;
+  AgentStep begin(const AgentContext& context) override { return next(context); }
+  void finish(const AgentContext& context) override;
   void stop() override { stopping_ = true; }
 
  private:

@@ -64,15 +64,11 @@ double noise_of(const std::vector<Version>& versions) {
   return noise > 0 ? std::min(noise, 0.1) : kDefaultNoise;
 }
 
-/// The versions in the order of their evaluation; a first one without a memo is the files' own start.
-std::vector<Version> versions_of(const AgentContext& context, const std::vector<TunePoint>& points) {
+/// The versions in the order of their evaluation; those of others (no settings in the memo) are passed over.
+std::vector<Version> versions_of(const AgentContext& context) {
   std::vector<Version> versions;
-  for (const auto& figures : context.history) {
-    Version version{settings_of(figures.memo), &figures};
-    if (version.settings.empty() && versions.empty())
-      for (const auto& point : points) version.settings[point.name] = point.value;
-    if (!version.settings.empty()) versions.push_back(std::move(version));
-  }
+  for (const auto& figures : context.history)
+    if (figures.memo.is_object() && figures.memo.contains("settings")) versions.push_back({settings_of(figures.memo), &figures});
   return versions;
 }
 
@@ -169,7 +165,18 @@ std::vector<Settings> single_edits(const Settings& from, const std::vector<TuneP
   return result;
 }
 
-/// The first untried version one edit away, else two edits away; nothing where all were tried.
+/// A version from anywhere, drawn by the seed; nothing where draws find only what was tried.
+std::optional<Settings> anything_untried(const std::set<Settings>& tried, const std::vector<TunePoint>& points, uint64_t seed) {
+  base::Random random(base::mix64(seed, tried.size()));
+  for (size_t draw = 0; draw < kMaxPairs; ++draw) {
+    Settings settings;
+    for (const auto& point : points) settings[point.name] = point.values[random.below(point.values.size())];
+    if (tried.count(settings) == 0) return settings;
+  }
+  return std::nullopt;
+}
+
+/// The first untried version one edit away, else two edits away or anywhere; nothing where all were tried.
 std::optional<Settings> untried(const std::vector<Version>& versions, const Settings& from,
                                 const std::vector<TunePoint>& points, const std::string& focus, uint64_t seed,
                                 bool with_pairs) {
@@ -184,9 +191,9 @@ std::optional<Settings> untried(const std::vector<Version>& versions, const Sett
   for (const auto& first : singles)
     for (const auto& settings : single_edits(first, points, influences, seed)) {
       if (tried.count(settings) == 0) return settings;
-      if (++looked_at > kMaxPairs) return std::nullopt;
+      if (++looked_at > kMaxPairs) break;
     }
-  return std::nullopt;
+  return anything_untried(tried, points, seed);
 }
 
 std::string difference(const Settings& from, const Settings& to) {
@@ -223,7 +230,7 @@ bool was_refused(const AgentContext& context) {
 }  // namespace
 
 TunerPlan plan_next(const AgentContext& context, const std::vector<TunePoint>& points) {
-  const auto versions = versions_of(context, points);
+  const auto versions = versions_of(context);
   Settings start;
   for (const auto& point : points) start[point.name] = point.value;
   if (versions.empty()) {
@@ -231,10 +238,14 @@ TunerPlan plan_next(const AgentContext& context, const std::vector<TunePoint>& p
     plan.step.memo = memo_of(start, "", "as it lies");
     return plan;
   }
+  if (context.evaluations_left <= 0 || context.minutes_left <= 0) {
+    const Version* best = choose_incumbent(versions, "");
+    return {{AgentStep::Kind::kStop, "the best version lies in the folder"}, (best ? best : &versions.front())->settings, ""};
+  }
   const std::string focus = current_focus(context);
   const Version* incumbent = choose_incumbent(versions, focus);
   const Settings best = incumbent != nullptr ? incumbent->settings : versions.front().settings;
-  if (context.goal_state == "true")
+  if (context.goal_state == "met")
     return make_claim(best, "The last evaluation meets the goal.", {"done", "goal_reached"});
   if (points.empty())
     return make_claim(best, "The candidate offers no tune points (// @tune NAME {values}); I change nothing else.", {"done"});
@@ -255,6 +266,12 @@ AgentStep Tuner::next(const AgentContext& context) {
   TunerPlan plan = plan_next(context, read_tune_points(candidate));
   write_settings(candidate, plan.settings);
   return plan.step;
+}
+
+void Tuner::finish(const AgentContext& context) {
+  AgentContext last = context;
+  last.evaluations_left = 0;
+  (void)next(last);
 }
 
 void serve_agent(Agent& agent, int fd) {

@@ -7,7 +7,8 @@
 // else the geometric mean over all. Asked nothing new, it goes on as before.
 //
 //   best version so far under this objective -> untried neighbours (one constant, one step) in the order of what moved
-//   the objective before, then of the seed -> evaluate -> …; none untried: two constants at once; none: "done".
+//   the objective before, then of the seed -> evaluate -> …; none untried:
+//   "done", and after a refusal two constants at once, then anything untried in the order of the seed.
 #pragma once
 
 #include "agents/agent.h"
@@ -30,6 +31,8 @@ class Tuner : public Agent {
  public:
   std::string name() const override { return "tuner"; }
   AgentStep next(const AgentContext& context) override;
+  AgentStep begin(const AgentContext& context) override { return next(context); }
+  void finish(const AgentContext& context) override;
 };
 
 /// Serves an agent over a channel in JSON lines: a context in, a step out, until the other side closes.

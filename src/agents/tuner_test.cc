@@ -69,6 +69,14 @@ TEST(Tuner, FindsTheBestOfASmallSpaceAndThenSaysThatItIsDone) {
                                                            testing::Pair("kLoop", "Loop::kTiled")));
 }
 
+TEST(Tuner, LeavesTheBestVersionWhenTheBudgetIsSpent) {
+  AgentContext context = run(200, {});
+  context.evaluations_left = 0;
+  const TunerPlan plan = plan_next(context, find_tune_points(kSource, "k.cpp"));
+  EXPECT_EQ(plan.step.kind, AgentStep::Kind::kStop);
+  EXPECT_EQ(plan.settings.at("kRows"), "32");
+}
+
 TEST(Tuner, IsAFunctionOfWhatItWasTold) {
   const auto once = run(12, {}), again = run(12, {});
   EXPECT_EQ(to_json(once), to_json(again));

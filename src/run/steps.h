@@ -1,0 +1,32 @@
+// The steps of a run, one function each; run_task.cc puts them in order.
+#pragma once
+
+#include "run/session.h"
+
+namespace ks::run {
+
+/// Judges the files as they lie in work/: keeps the version, evaluates its copy, writes the record, then the event.
+void evaluate_version(Session& session, const agents::AgentStep& step);
+
+/// Asks the questioner; a question becomes a message to the agent. Returns it.
+std::optional<Asked> ask_question(Session& session, bool stop_requested);
+
+/// Puts what a person typed before the agent.
+void take_human_messages(Session& session);
+
+/// Answers a claim: by known figures where they already say no, else by the judge. True if the goal is met.
+bool answer_claim(Session& session, const agents::AgentStep& step);
+
+/// The judge's decision on what lies in work/ now.
+judge::Judgement judge_now(Session& session);
+
+/// Why the run must end now by its budget; "" if it need not.
+std::string budget_spent(const Session& session);
+
+/// Puts a message before the agent and into the trace.
+void send_message(Session& session, const std::string& source, const agents::AgentMessage& message);
+
+/// "eval 3/20 | best 0.62x | 2:10 left | asked gap-worst"
+std::string status_line(const Session& session);
+
+}  // namespace ks::run

@@ -1,0 +1,44 @@
+// What a run works with, handed in: the evaluator, the agent, the questioner. Tests hand in fakes, and a whole run
+// takes milliseconds.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "agents/agent.h"
+#include "judge/judge.h"
+#include "run/run_folder.h"
+#include "run/task.h"
+
+namespace ks::run {
+
+/// A question that was chosen, ready to be sent.
+struct Asked {
+  std::string id, category;
+  std::string question;            ///< the question alone
+  std::string text;                ///< the whole message: facts, then the question
+  Json facts = Json::array();
+  std::string focus;               ///< scenario that the evidence names; "" none
+};
+
+/// When the questioner is consulted.
+struct Moment {
+  bool stop_requested = false;  ///< the agent claims that it is done
+  int evaluations = 0;
+};
+
+/// Chooses a question for this moment, or none.
+using Questioner = std::function<std::optional<Asked>(const Moment&)>;
+
+/// Writes an event of the agent's into the trace.
+using EventSink = std::function<void(const std::string& kind, const std::string& session, const Json& body)>;
+
+struct Workbench {
+  judge::Evaluate evaluate;
+  std::function<std::unique_ptr<agents::Agent>(const Task&, const RunPaths&, const EventSink&)> make_agent;
+  std::function<Questioner(const Task&, const RunPaths&)> make_questioner;
+};
+
+}  // namespace ks::run
