@@ -32,9 +32,9 @@ constexpr RecipeRow kRecipes[] = {
     {"huge", false, Character::kHuge},          {"dominant_column", false, Character::kDominant},
     {"one_hot_rows", true, Character::kOneHot}, {"zero_rows", true, Character::kZero}};
 
-/// Relative L2 error of a row that is accepted. Accepted implementations round twice, before and after the weight: at most
-/// 2 * 2^-8 in bfloat16 and 2 * 2^-11 in binary16, which a row reaches that one element dominates; binary32 leaves room
-/// for any order of summation.
+/// Relative L2 error of a row that is accepted. Accepted implementations round twice, before and after the weight: at
+/// most 2 * 2^-8 in bfloat16 and 2 * 2^-11 in binary16, which a row reaches that one element dominates; binary32 leaves
+/// room for any order of summation.
 double row_limit(Dtype dtype) {
   if (dtype == Dtype::kBf16) return 8e-3;
   return dtype == Dtype::kF16 ? 1e-3 : 5e-6;
