@@ -9,7 +9,7 @@ namespace {
 
 signals::SignalSet known(const std::map<std::string, signals::Value>& values) {
   signals::SignalSet set;
-  for (const auto& [name, value] : values) set.set(name, value, "", "test");
+  for (const auto& [name, value] : values) set.set(name, value, "test");
   return set;
 }
 
