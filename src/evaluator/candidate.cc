@@ -33,7 +33,7 @@ void include_operator_folder(Candidate& candidate, const std::string& the_operat
   if (fs::is_directory(the_operator, ignored)) candidate.includes.push_back(fs::absolute(the_operator).string());
 }
 
-/// "operator=rmsnorm device=cpu" behind the marker of one line.
+/// "operator=NAME device=cpu" behind the marker of one line.
 void read_marker(Candidate& candidate, const std::string& words, const std::string& where) {
   std::istringstream stream(words);
   std::string word;
