@@ -102,7 +102,7 @@ bool any_of(const auto& patterns, const std::vector<std::string>& words) {
 
 bool begins_with_verb(const std::vector<std::string>& words) {
   static const std::string direct = "^ " + std::string(kVerbs);
-  static const std::string after = "^ then|now|next|just|so|also|first|ok|okay|and|good|great|yes|no|instead|finally|again " + std::string(kVerbs);
+  static const std::string after = "^ then|now|next|just|so|also|first|ok|okay|and|yes|no|instead|finally|again " + std::string(kVerbs);
   static const std::string comma = "^ _ , " + std::string(kVerbs);
   static const std::string second = ", then|and|now " + std::string(kVerbs);
   return !find_pattern(direct, words).empty() || !find_pattern(after, words).empty() ||
@@ -150,6 +150,7 @@ Sentence label(const std::string& text) {
     if (!find_pattern("^ no question|need|problem|worries", words).empty()) sentence.acts.erase(Act::kCorrection);
   }
   if (!find_pattern("^ good|great|nice question|point", words).empty()) sentence.acts = {Act::kApproval};
+  if (word_count(words) <= 4 && !find_pattern("go on|ahead $", words).empty()) sentence.acts = {Act::kApproval};
   return sentence;
 }
 
