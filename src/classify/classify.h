@@ -1,8 +1,9 @@
 // What a person's message does (directive, question, approval, correction, goal), and which of the eight kinds of
-// question its questions are. Rules with weights, no model: they explain themselves and give the same answer everywhere.
+// question its questions are. Rules with weights, no model: they explain themselves and give the same answer
+// everywhere.
 //
-// Code blocks, quoted output and pasted logs are cut first; then the text is split into sentences, each sentence gets its
-// acts, and the message has all of them. Its main act is the strongest in a fixed order. An order in the form of a
+// Code blocks, quoted output and pasted logs are cut first; then the text is split into sentences, each sentence gets
+// its acts, and the message has all of them. Its main act is the strongest in a fixed order. An order in the form of a
 // question ("could you try …") counts as a directive and keeps the mark that its form was a question.
 #pragma once
 

@@ -102,14 +102,17 @@ bool any_of(const auto& patterns, const std::vector<std::string>& words) {
 
 bool begins_with_verb(const std::vector<std::string>& words) {
   static const std::string direct = "^ " + std::string(kVerbs);
-  static const std::string after = "^ then|now|next|just|so|also|first|ok|okay|and|yes|no|instead|finally|again " + std::string(kVerbs);
+  static const std::string after =
+      "^ then|now|next|just|so|also|first|ok|okay|and|yes|no|instead|finally|again " + std::string(kVerbs);
   static const std::string comma = "^ _ , " + std::string(kVerbs);
   static const std::string second = ", then|and|now " + std::string(kVerbs);
   return !find_pattern(direct, words).empty() || !find_pattern(after, words).empty() ||
          !find_pattern(comma, words).empty() || !find_pattern(second, words).empty();
 }
 
-bool has_contrast(const std::vector<std::string>& words) { return !find_pattern("but|however|although|except|yet", words).empty(); }
+bool has_contrast(const std::vector<std::string>& words) {
+  return !find_pattern("but|however|although|except|yet", words).empty();
+}
 
 size_t word_count(const std::vector<std::string>& words) {
   return static_cast<size_t>(std::count_if(words.begin(), words.end(), [](const auto& word) {
@@ -158,7 +161,9 @@ std::vector<std::string> split_sentences(const std::string& text) {
   std::vector<std::string> sentences;
   std::string current;
   const auto flush = [&] {
-    if (std::any_of(current.begin(), current.end(), [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || static_cast<unsigned char>(c) >= 128; }))
+    if (std::any_of(current.begin(), current.end(), [](char c) {
+          return std::isalnum(static_cast<unsigned char>(c)) != 0 || static_cast<unsigned char>(c) >= 128;
+        }))
       sentences.push_back(current);
     current.clear();
   };
@@ -191,11 +196,16 @@ bool is_pasted(const std::string& line) {
 
 const char* act_name(Act act) {
   switch (act) {
-    case Act::kCorrection: return "correction";
-    case Act::kDirective: return "directive";
-    case Act::kGoal: return "goal";
-    case Act::kQuestion: return "question";
-    case Act::kApproval: break;
+    case Act::kCorrection:
+      return "correction";
+    case Act::kDirective:
+      return "directive";
+    case Act::kGoal:
+      return "goal";
+    case Act::kQuestion:
+      return "question";
+    case Act::kApproval:
+      break;
   }
   return "approval";
 }

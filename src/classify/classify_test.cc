@@ -62,7 +62,8 @@ TEST(Acts, AreThoseAPersonWouldName) {
     const bool is_right = !labels.acts.empty() && labels.main_act == act;
     right += is_right ? 1 : 0;
     if (!is_right)
-      printf("  %s, taken for %s: %s\n", act_name(act), labels.acts.empty() ? "nothing" : act_name(labels.main_act), text);
+      printf("  %s, taken for %s: %s\n", act_name(act), labels.acts.empty() ? "nothing" : act_name(labels.main_act),
+             text);
   }
   printf("acts: %d of %zu messages as labelled by hand\n", right, std::size(kMessages));
   EXPECT_GE(right, static_cast<int>(std::size(kMessages) * 9 / 10));
@@ -83,7 +84,8 @@ TEST(Acts, OfSeveralSentencesAreKeptAndTheStrongestLeads) {
 }
 
 TEST(Acts, PastedOutputAndCodeAreNotRead) {
-  const auto labels = classify_message("Which of these is yours?\n```\nadd r1, r2\nerror: wrong?\n```\n> run it again\n");
+  const auto labels =
+      classify_message("Which of these is yours?\n```\nadd r1, r2\nerror: wrong?\n```\n> run it again\n");
   EXPECT_EQ(labels.acts, (std::set<Act>{Act::kQuestion}));
   EXPECT_TRUE(classify_message("").acts.empty());
   EXPECT_TRUE(classify_message("`run.sh`").sentences.size() <= 1);

@@ -8,15 +8,18 @@ namespace {
 
 constexpr int kLongestGap = 4;
 
-bool is_letter(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || static_cast<unsigned char>(c) >= 128; }
+bool is_letter(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || static_cast<unsigned char>(c) >= 128;
+}
 
 bool matches_part(std::string_view part, const std::string& word) {
   if (part == "_") return word != "^" && word != "$";
   while (true) {
     const size_t bar = part.find('|');
     const std::string_view one = part.substr(0, bar);
-    if (one == "#" ? std::isdigit(static_cast<unsigned char>(word[0])) != 0
-                   : one.ends_with('*') ? word.starts_with(one.substr(0, one.size() - 1)) : word == one)
+    if (one == "#"           ? std::isdigit(static_cast<unsigned char>(word[0])) != 0
+        : one.ends_with('*') ? word.starts_with(one.substr(0, one.size() - 1))
+                             : word == one)
       return true;
     if (bar == std::string_view::npos) return false;
     part.remove_prefix(bar + 1);

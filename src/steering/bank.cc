@@ -13,7 +13,7 @@
 namespace ks::steering {
 namespace {
 
-constexpr std::array<std::string_view, 10> kKeys = {"id",      "text",      "trigger", "evidence", "expects",
+constexpr std::array<std::string_view, 10> kKeys = {"id",        "text",   "trigger", "evidence",   "expects",
                                                     "leak_risk", "source", "needs",   "invalidity", "category"};
 
 std::vector<std::string> slots_of(const std::string& text) {
@@ -48,7 +48,8 @@ class Entry {
     check_keys();
     const auto line = file_.lines.find(key_ + ".trigger");
     const int trigger_line = line == file_.lines.end() ? 1 : line->second;
-    Question question{.trigger = Trigger(text("trigger"), {file_.path, trigger_line, value_column(lines_, trigger_line)})};
+    Question question{.trigger =
+                          Trigger(text("trigger"), {file_.path, trigger_line, value_column(lines_, trigger_line)})};
     question.id = text("id");
     question.category = category;
     question.text = text("text");
@@ -76,7 +77,8 @@ class Entry {
   std::string text(const char* key) const {
     const auto found = table_.find(key);
     if (found == table_.end()) throw Error("the key \"{}\" is missing", key);
-    if (!found->is_string() || found->get<std::string>().empty()) throw Error("\"{}\" must be a text that is not empty", key);
+    if (!found->is_string() || found->get<std::string>().empty())
+      throw Error("\"{}\" must be a text that is not empty", key);
     return found->get<std::string>();
   }
   std::vector<std::string> list(const char* key) const {
@@ -101,9 +103,12 @@ bool is_computed(std::string_view name) {
 /// The problems of one question by itself, without the place.
 std::vector<std::string> problems_of(const Question& question) {
   std::vector<std::string> problems;
-  const auto add = [&](const std::string& text) { problems.push_back(fmt::format("question \"{}\": {}", question.id, text)); };
+  const auto add = [&](const std::string& text) {
+    problems.push_back(fmt::format("question \"{}\": {}", question.id, text));
+  };
   const bool id_is_plain = std::all_of(question.id.begin(), question.id.end(), [](char c) {
-    return std::islower(static_cast<unsigned char>(c)) != 0 || std::isdigit(static_cast<unsigned char>(c)) != 0 || c == '-';
+    return std::islower(static_cast<unsigned char>(c)) != 0 || std::isdigit(static_cast<unsigned char>(c)) != 0 ||
+           c == '-';
   });
   if (!id_is_plain) add("an id is made of small letters, digits and hyphens");
   if (question.trigger.never_fires()) add("the trigger contradicts itself and can never be true");
@@ -144,7 +149,8 @@ void check_pairs(const std::vector<Question>& questions, std::vector<std::string
   for (const Question& question : questions) {
     const auto [at, is_new] = seen.emplace(question.id, &question);
     if (!is_new)
-      problems.push_back(fmt::format("{}: the id \"{}\" is taken by {}", question.where, question.id, at->second->where));
+      problems.push_back(
+          fmt::format("{}: the id \"{}\" is taken by {}", question.where, question.id, at->second->where));
   }
   std::vector<std::set<std::string>> words;
   for (const Question& question : questions) words.push_back(content_words(question.text));
@@ -163,7 +169,8 @@ void check_file(const base::fs::path& path, BankReport& report, std::vector<Ques
   const std::string category = path.stem().string();
   ++report.files;
   const auto* known = std::find(kCategories.begin(), kCategories.end(), category);
-  if (known == kCategories.end()) throw Error("{}: a file is named after its category; \"{}\" is none", path.string(), category);
+  if (known == kCategories.end())
+    throw Error("{}: a file is named after its category; \"{}\" is none", path.string(), category);
   const base::TomlFile file = base::read_toml_file(path.string());
   const std::vector<std::string> lines = base::read_lines(path);
   if (!file.values.contains("question") || !file.values["question"].is_array())
@@ -189,7 +196,8 @@ void check_file(const base::fs::path& path, BankReport& report, std::vector<Ques
 }  // namespace
 
 const SlotInfo* find_slot(std::string_view name) {
-  const auto* found = std::find_if(kSlots.begin(), kSlots.end(), [&](const SlotInfo& slot) { return slot.name == name; });
+  const auto* found =
+      std::find_if(kSlots.begin(), kSlots.end(), [&](const SlotInfo& slot) { return slot.name == name; });
   return found == kSlots.end() ? nullptr : found;
 }
 
@@ -205,11 +213,14 @@ bool fills(std::string_view signal, const SlotInfo& slot) {
 }
 
 const Question* Bank::find(std::string_view id) const {
-  const auto found = std::find_if(questions.begin(), questions.end(), [&](const auto& question) { return question.id == id; });
+  const auto found =
+      std::find_if(questions.begin(), questions.end(), [&](const auto& question) { return question.id == id; });
   return found == questions.end() ? nullptr : &*found;
 }
 
-base::fs::path bank_folder() { return base::project_root() / "data" / "questions"; }
+base::fs::path bank_folder() {
+  return base::project_root() / "data" / "questions";
+}
 
 Bank check_bank(const base::fs::path& folder, BankReport& report) {
   if (!base::fs::is_directory(folder)) throw Error("{}: there is no such folder of questions", folder.string());
@@ -238,7 +249,9 @@ Bank load_bank(const base::fs::path& folder) {
   Bank bank = check_bank(folder, report);
   if (!report.problems.empty())
     throw Error("{}{}", report.problems.front(),
-                report.problems.size() == 1 ? "" : fmt::format(" (and {} more; bank check lists them)", report.problems.size() - 1));
+                report.problems.size() == 1
+                    ? ""
+                    : fmt::format(" (and {} more; bank check lists them)", report.problems.size() - 1));
   return bank;
 }
 

@@ -1,8 +1,8 @@
 // The question bank: data/questions/*.toml, a file per category, read, checked and rendered.
 //
 // A question has a trigger (when it is called for), a text with slots, the signals whose facts are shown above it, and
-// what a good answer contains. Slots are filled from evidence alone: with a signal's value, or with a name that the facts
-// carry. docs/formats/bank.md documents every key and slot.
+// what a good answer contains. Slots are filled from evidence alone: with a signal's value, or with a name that the
+// facts carry. docs/formats/bank.md documents every key and slot.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ namespace ks::steering {
 
 /// The eight kinds of questions; each has a file of its name.
 inline constexpr std::array<std::string_view, 8> kCategories = {
-    "measurement_check", "benchmark_validity", "agent_process",    "bound_differencing",
+    "measurement_check", "benchmark_validity", "agent_process",     "bound_differencing",
     "gap_triage",        "hypothesis_check",   "challenge_a_limit", "strategy_options"};
 
 /// A slot that facts fill. Beside these, every signal is a slot of its own name, filled with its value.
@@ -28,11 +28,12 @@ struct SlotInfo {
   std::string_view name;
   std::string_view sources;  ///< the signals whose evidence fills it; "claims_*" stands for all that begin so
   std::string_view meaning;
-  bool is_name = false;      ///< a name of a row or axis: the lint does not judge it
+  bool is_name = false;  ///< a name of a row or axis: the lint does not judge it
 };
 
 inline constexpr std::array<SlotInfo, 8> kSlots = {{
-    {"config", "ratio_min n_configs_regressed best_per_config_gap any_above_bound frac_of_bound", "the row that the facts are about", true},
+    {"config", "ratio_min n_configs_regressed best_per_config_gap any_above_bound frac_of_bound",
+     "the row that the facts are about", true},
     {"config_a", "ratio_spread", "the row with the lowest ratio", true},
     {"config_b", "ratio_spread ratio_max", "the row with the highest ratio", true},
     {"axis", "axes_unswept n_sizes", "the first column of the grid that was never varied alone", true},
@@ -53,7 +54,7 @@ struct Question {
   std::vector<std::string> slots;     ///< in the order of the text
   bool is_invalidity = false;         ///< asks whether the result is valid at all: goes before the others
   Trigger trigger;
-  std::string where;                  ///< "file:line"
+  std::string where;  ///< "file:line"
 };
 
 struct Bank {
@@ -65,7 +66,7 @@ struct Bank {
 /// What `bank check` says.
 struct BankReport {
   int files = 0, questions = 0;
-  std::vector<std::string> problems;               ///< "file:line: what, and the mend"
+  std::vector<std::string> problems;  ///< "file:line: what, and the mend"
   std::array<int, kCategories.size()> by_category{};
   std::array<int, kCategories.size()> reachable{};  ///< with the signals that are computed
 };
@@ -82,9 +83,9 @@ Bank load_bank(const base::fs::path& folder);
 /// A question as it is sent: facts, then the question, then nothing.
 struct Message {
   std::string id, category;
-  std::string question;            ///< the question alone
-  std::vector<std::string> facts;  ///< each with its origin
-  std::string focus;               ///< the row that the facts are about; "" none
+  std::string question;              ///< the question alone
+  std::vector<std::string> facts;    ///< each with its origin
+  std::string focus;                 ///< the row that the facts are about; "" none
   std::string log_id, log_category;  ///< what the log of asked questions gets: the entry whose turn it was
   std::string evidence_hash;         ///< of the facts that this entry showed
   std::string text() const;

@@ -50,14 +50,18 @@ TEST(Bank, OfThisProjectIsCleanAndCoversEveryCategory) {
   for (size_t i = 0; i < kCategories.size(); ++i) {
     EXPECT_GE(report.reachable[i], 3) << kCategories[i];
     reachable += report.reachable[i];
-    printf("%-20s %3d questions, %3d reachable\n", std::string(kCategories[i]).c_str(), report.by_category[i], report.reachable[i]);
+    printf("%-20s %3d questions, %3d reachable\n", std::string(kCategories[i]).c_str(), report.by_category[i],
+           report.reachable[i]);
   }
-  printf("bank: %d questions, %d reachable with computed signals, checked in %.3f s\n", report.questions, reachable, seconds);
+  printf("bank: %d questions, %d reachable with computed signals, checked in %.3f s\n", report.questions, reachable,
+         seconds);
   EXPECT_GE(reachable, 24);
   EXPECT_EQ(bank.questions.size(), static_cast<size_t>(report.questions));
 }
 
-TEST(Bank, AGoodEntryHasNoProblem) { EXPECT_EQ(problems(kGood), ""); }
+TEST(Bank, AGoodEntryHasNoProblem) {
+  EXPECT_EQ(problems(kGood), "");
+}
 
 TEST(Bank, ProblemsNameFileLineAndMend) {
   EXPECT_THAT(problems(with(kGood, "ratio_min <", "ratio_mn <")),
@@ -82,7 +86,8 @@ TEST(Bank, ASlotNeedsEvidenceThatFillsIt) {
 }
 
 TEST(Bank, RefusesTemplatesThatLeak) {
-  EXPECT_THAT(problems(with(kGood, "What is it about {config} that holds the average down?", "Have you tried larger tiles for {config}?")),
+  EXPECT_THAT(problems(with(kGood, "What is it about {config} that holds the average down?",
+                            "Have you tried larger tiles for {config}?")),
               HasSubstr("suggestion"));
   EXPECT_THAT(problems(with(kGood, "average down?", "average down.")), HasSubstr("no question mark"));
 }
@@ -121,7 +126,8 @@ TEST(Message, HoldsFactsWithTheirOriginThenTheQuestionThenNothing) {
   std::string why;
   const auto message = fill(bank.questions[0], {}, evidence, why);
   ASSERT_TRUE(message) << why;
-  EXPECT_EQ(message->text(), signals::fact_line(evidence.facts[0]) + "\nWhat is it about rope-prefill that holds the average down?");
+  EXPECT_EQ(message->text(),
+            signals::fact_line(evidence.facts[0]) + "\nWhat is it about rope-prefill that holds the average down?");
   EXPECT_EQ(message->focus, "rope-prefill");
   EXPECT_EQ(lint_message(*message, {"rope-prefill"}), "");
 }

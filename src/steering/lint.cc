@@ -14,7 +14,9 @@ constexpr std::string_view kNameMark = "{}";  // stands for a slot, a quotation 
 constexpr int kLongestGap = 4;                // words that ".." may stand for
 constexpr size_t kLongestJudged = 20000;      // characters; a longer text is no message
 
-bool is_word_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
+bool is_word_char(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0;
+}
 
 /// Replaces slots, quotations and names by a mark that no pattern matches.
 std::string masked(std::string_view text, const std::vector<std::string>& names) {
@@ -68,9 +70,10 @@ std::vector<std::string> split_words(const std::string& text) {
     const char c = text[i];
     if (is_word_char(c)) {
       size_t end = i;
-      while (end < text.size() && (is_word_char(text[end]) || (text[end] == '\'' && end + 1 < text.size() && is_word_char(text[end + 1])) ||
-                                   (text[end] == '.' && std::isdigit(static_cast<unsigned char>(text[end - 1])) != 0 && end + 1 < text.size() &&
-                                    std::isdigit(static_cast<unsigned char>(text[end + 1])) != 0)))
+      while (end < text.size() &&
+             (is_word_char(text[end]) || (text[end] == '\'' && end + 1 < text.size() && is_word_char(text[end + 1])) ||
+              (text[end] == '.' && std::isdigit(static_cast<unsigned char>(text[end - 1])) != 0 &&
+               end + 1 < text.size() && std::isdigit(static_cast<unsigned char>(text[end + 1])) != 0)))
         ++end;
       std::string word = text.substr(i, end - i);
       for (char& letter : word) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
@@ -86,8 +89,9 @@ std::vector<std::string> split_words(const std::string& text) {
       continue;
     }
     if (c == '?') words.emplace_back("?");
-    const bool ends_sentence = c == '?' || c == '!' || c == ';' || c == ':' || c == '\n' ||
-                               (c == '.' && (i + 1 == text.size() || std::isspace(static_cast<unsigned char>(text[i + 1])) != 0));
+    const bool ends_sentence =
+        c == '?' || c == '!' || c == ';' || c == ':' || c == '\n' ||
+        (c == '.' && (i + 1 == text.size() || std::isspace(static_cast<unsigned char>(text[i + 1])) != 0));
     if (ends_sentence) words.emplace_back(kSentenceStart);
     if (c == ',' && words.back() != kSentenceStart) words.emplace_back(",");
     ++i;
@@ -97,7 +101,8 @@ std::vector<std::string> split_words(const std::string& text) {
 
 bool is_number(const std::string& word) {
   return !word.empty() && std::isdigit(static_cast<unsigned char>(word[0])) != 0 &&
-         std::all_of(word.begin(), word.end(), [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0 || c == '.'; });
+         std::all_of(word.begin(), word.end(),
+                     [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0 || c == '.'; });
 }
 
 bool matches_part(std::string_view part, const std::string& word) {
@@ -143,14 +148,14 @@ std::string join_words(const std::vector<std::string>& words, size_t begin, size
 
 /// Words that say little, and endings that change little, for the comparison of two texts.
 constexpr std::array<std::string_view, 92> kSmallWords = {
-    "the",  "and",  "that", "this",  "what",  "which", "how",  "who",   "whom",   "whose", "when",  "where", "why",
-    "is",   "are",  "was",  "were",  "be",    "been",  "do",   "does",  "did",    "has",   "have",  "had",   "will",
-    "would", "can", "could", "may",  "might", "should", "must", "of",   "in",     "on",    "at",    "to",    "for",
-    "from", "by",   "with", "as",    "it",    "its",   "they", "them",  "their",  "there", "here",  "we",    "us",
-    "our",  "you",  "your", "one",   "ones",  "any",   "some", "all",   "each",   "every", "other", "same",  "than",
-    "then", "if",   "or",   "not",   "no",    "so",    "too",  "up",    "out",    "off",   "only",  "just",  "yet",
-    "ever", "now",  "before", "after", "between", "behind", "into", "about", "over", "under", "much", "many", "once",
-    "still"};
+    "the",   "and",   "that",  "this",  "what",  "which", "how",   "who",    "whom",   "whose", "when",    "where",
+    "why",   "is",    "are",   "was",   "were",  "be",    "been",  "do",     "does",   "did",   "has",     "have",
+    "had",   "will",  "would", "can",   "could", "may",   "might", "should", "must",   "of",    "in",      "on",
+    "at",    "to",    "for",   "from",  "by",    "with",  "as",    "it",     "its",    "they",  "them",    "their",
+    "there", "here",  "we",    "us",    "our",   "you",   "your",  "one",    "ones",   "any",   "some",    "all",
+    "each",  "every", "other", "same",  "than",  "then",  "if",    "or",     "not",    "no",    "so",      "too",
+    "up",    "out",   "off",   "only",  "just",  "yet",   "ever",  "now",    "before", "after", "between", "behind",
+    "into",  "about", "over",  "under", "much",  "many",  "once",  "still"};
 
 std::string stem(std::string word) {
   for (const char* ending : {"ing", "ed", "es", "s"}) {
@@ -161,8 +166,10 @@ std::string stem(std::string word) {
 }
 
 bool is_plain_english(std::string_view text) {
-  static const std::set<std::string> common = {"the", "is", "your", "you", "one", "can", "if", "not", "has", "this", "by", "be", "on", "are", "what", "which", "how", "who", "of", "to", "in", "a",
-                                               "and", "that", "does", "do", "was", "where", "when", "with", "for", "it"};
+  static const std::set<std::string> common = {"the",  "is",   "your", "you",   "one",  "can",  "if",   "not",
+                                               "has",  "this", "by",   "be",    "on",   "are",  "what", "which",
+                                               "how",  "who",  "of",   "to",    "in",   "a",    "and",  "that",
+                                               "does", "do",   "was",  "where", "when", "with", "for",  "it"};
   if (!std::all_of(text.begin(), text.end(), [](char c) { return c >= 32 && c < 127; })) return false;
   const auto words = split_words(masked(text, {}));
   return std::count_if(words.begin(), words.end(), [&](const auto& word) { return common.contains(word); }) >= 2;
@@ -172,18 +179,27 @@ bool is_plain_english(std::string_view text) {
 
 const char* leak_name(Leak leak) {
   switch (leak) {
-    case Leak::kConstruct: return "construct";
-    case Leak::kTechnique: return "technique";
-    case Leak::kNumber: return "number to try";
-    case Leak::kSuggestion: return "suggestion";
-    case Leak::kOrder: return "order";
-    case Leak::kAnswer: return "answer";
-    case Leak::kPraise: break;
+    case Leak::kConstruct:
+      return "construct";
+    case Leak::kTechnique:
+      return "technique";
+    case Leak::kNumber:
+      return "number to try";
+    case Leak::kSuggestion:
+      return "suggestion";
+    case Leak::kOrder:
+      return "order";
+    case Leak::kAnswer:
+      return "answer";
+    case Leak::kPraise:
+      break;
   }
   return "praise";
 }
 
-std::string LintFinding::text() const { return fmt::format("{} (\"{}\")", what, words); }
+std::string LintFinding::text() const {
+  return fmt::format("{} (\"{}\")", what, words);
+}
 
 std::vector<LintFinding> lint_leaks(std::string_view text, const std::vector<std::string>& names) {
   std::vector<LintFinding> findings;

@@ -2,9 +2,9 @@
 // rendered message, because a fact or a name that fills a slot may leak too.
 //
 // What it looks for is the table in lint_rules.h: constructs of machines and programs, techniques, numbers to try,
-// suggestions in any form, orders, answers and praise. Text in double quotes is the agent's own and is not judged; names
-// of scenarios and axes are passed in and not judged either. What no lint can see: a pair of rows that was chosen by
-// insight, and a presupposition in plain words. docs/formats/bank.md says how that is met.
+// suggestions in any form, orders, answers and praise. Text in double quotes is the agent's own and is not judged;
+// names of scenarios and axes are passed in and not judged either. What no lint can see: a pair of rows that was chosen
+// by insight, and a presupposition in plain words. docs/formats/bank.md says how that is met.
 #pragma once
 
 #include <set>

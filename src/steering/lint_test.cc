@@ -7,7 +7,9 @@
 namespace ks::steering {
 namespace {
 
-bool leaks(std::string_view text, const std::vector<std::string>& names = {}) { return !lint_leaks(text, names).empty(); }
+bool leaks(std::string_view text, const std::vector<std::string>& names = {}) {
+  return !lint_leaks(text, names).empty();
+}
 
 std::vector<std::string> sentences(const std::string& name) {
   std::vector<std::string> lines;
@@ -33,8 +35,10 @@ Rates measure(const std::string& half) {
     ++rates.n_clean;
     rates.n_false += leaks(text) ? 1 : 0;
   }
-  printf("lint, %s half: %zu of %zu leaking sentences caught, %zu of %zu clean ones refused; recall %.3f, precision %.3f\n",
-         half.c_str(), rates.n_caught, rates.n_leaking, rates.n_false, rates.n_clean, rates.recall(), rates.precision());
+  printf(
+      "lint, %s half: %zu of %zu leaking sentences caught, %zu of %zu clean ones refused; recall %.3f, precision "
+      "%.3f\n",
+      half.c_str(), rates.n_caught, rates.n_leaking, rates.n_false, rates.n_clean, rates.recall(), rates.precision());
   return rates;
 }
 

@@ -29,8 +29,8 @@ std::vector<std::string> value_facts(const Question& question, const signals::Si
   const auto add = [&](const std::string& name) {
     const signals::Signal* signal = signals.find(name);
     if (signal == nullptr || facts.size() >= kMostFacts) return;
-    facts.push_back(signals::fact_line({fmt::format("{}: {}", signals::find_signal(name)->meaning, slot_text(*signal, name)),
-                                        signal->origin}));
+    facts.push_back(signals::fact_line(
+        {fmt::format("{}: {}", signals::find_signal(name)->meaning, slot_text(*signal, name)), signal->origin}));
   };
   for (const auto& name : question.evidence) add(name);
   if (facts.empty())
@@ -90,7 +90,8 @@ std::optional<Message> fill(const Question& question, const signals::SignalSet& 
     why = "there is nothing to show";
     return std::nullopt;
   }
-  message.evidence_hash = base::sha256_hex(fmt::format("{}\n{}", message.focus, fmt::join(message.facts, "\n"))).substr(0, 16);
+  message.evidence_hash =
+      base::sha256_hex(fmt::format("{}\n{}", message.focus, fmt::join(message.facts, "\n"))).substr(0, 16);
   return message;
 }
 

@@ -112,7 +112,9 @@ class HintsQuestioner : public AtBanksMoments {
 
 }  // namespace
 
-std::vector<std::string> questioner_names() { return {"none", "bank", "neutral", "shuffled", "hints"}; }
+std::vector<std::string> questioner_names() {
+  return {"none", "bank", "neutral", "shuffled", "hints"};
+}
 
 std::unique_ptr<Questioner> make_questioner(const std::string& name, const Bank& bank,
                                             const QuestionerOptions& options) {
@@ -122,8 +124,8 @@ std::unique_ptr<Questioner> make_questioner(const std::string& name, const Bank&
   if (name == "shuffled") return std::make_unique<ShuffledQuestioner>(bank, options.policy);
   if (name == "hints") return std::make_unique<HintsQuestioner>(bank, options);
   const std::string near = base::nearest_word(name, questioner_names());
-  throw Error("unknown questioner \"{}\"{}; known: {}", name, near.empty() ? "" : fmt::format(" (did you mean {}?)", near),
-              fmt::join(questioner_names(), ", "));
+  throw Error("unknown questioner \"{}\"{}; known: {}", name,
+              near.empty() ? "" : fmt::format(" (did you mean {}?)", near), fmt::join(questioner_names(), ", "));
 }
 
 Asked log_entry(const Message& message, const SteeringState& state) {

@@ -1,5 +1,5 @@
-// Questioners: who chooses what an agent is told, and when. All but `none` speak at the moments at which the bank would,
-// and show facts in the same form, so that arms of an experiment differ in one thing alone.
+// Questioners: who chooses what an agent is told, and when. All but `none` speak at the moments at which the bank
+// would, and show facts in the same form, so that arms of an experiment differ in one thing alone.
 //
 //   none      says nothing
 //   bank      the question that the evidence calls for

@@ -153,9 +153,12 @@ std::vector<Candidate> weigh_all(const Bank& bank, const SteeringState& state, c
 
 const char* tier_name(Tier tier) {
   switch (tier) {
-    case Tier::kInvalidity: return "validity";
-    case Tier::kClaim: return "claim";
-    case Tier::kCourse: break;
+    case Tier::kInvalidity:
+      return "validity";
+    case Tier::kClaim:
+      return "claim";
+    case Tier::kCourse:
+      break;
   }
   return "course";
 }

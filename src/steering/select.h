@@ -20,9 +20,9 @@ namespace ks::steering {
 /// A question that was asked, as the log keeps it.
 struct Asked {
   std::string id, category;
-  int evaluation = 0;             ///< evaluations judged when it was asked
-  std::string evidence_hash;      ///< of the facts that it showed
-  std::optional<bool> answered;   ///< whether the expected evidence appeared; unknown while there is still time
+  int evaluation = 0;            ///< evaluations judged when it was asked
+  std::string evidence_hash;     ///< of the facts that it showed
+  std::optional<bool> answered;  ///< whether the expected evidence appeared; unknown while there is still time
 };
 
 /// What selection needs to know of a run. It is kept up to date event by event; nothing is read anew.
@@ -30,24 +30,24 @@ struct SteeringState {
   signals::SignalSet signals;
   /// What can be shown for some signals now.
   std::function<signals::Evidence(const std::vector<std::string>&)> evidence;
-  std::vector<std::string> names;    ///< of rows, categories, axes and files: no leak in a message
-  std::vector<Asked> asked;          ///< in order
+  std::vector<std::string> names;  ///< of rows, categories, axes and files: no leak in a message
+  std::vector<Asked> asked;        ///< in order
   int n_evaluations = 0;
   bool is_tool_running = false;
   bool is_measurement_under_way = false;
-  int steps_since_edit = 1000;       ///< steps of the agent
+  int steps_since_edit = 1000;  ///< steps of the agent
   bool is_stop_requested = false;
   uint64_t seed = 0;
 };
 
 /// The numbers of the policy.
 struct SelectionPolicy {
-  int evaluations_between = 2;   ///< least distance of two questions, unless a stop is requested
-  int rest_evaluations = 10;     ///< of an entry after use
-  int unanswered_to_close = 2;   ///< unanswered questions that close their category …
-  int closed_evaluations = 10;   ///< … for this long
-  int steps_after_edit = 2;      ///< no question while the measurement of so fresh an edit is under way
-  int plateau_evaluations = 5;   ///< without improvement: a plateau
+  int evaluations_between = 2;  ///< least distance of two questions, unless a stop is requested
+  int rest_evaluations = 10;    ///< of an entry after use
+  int unanswered_to_close = 2;  ///< unanswered questions that close their category …
+  int closed_evaluations = 10;  ///< … for this long
+  int steps_after_edit = 2;     ///< no question while the measurement of so fresh an edit is under way
+  int plateau_evaluations = 5;  ///< without improvement: a plateau
 };
 
 enum class Tier { kInvalidity, kClaim, kCourse };
@@ -59,16 +59,16 @@ struct Considered {
   Truth fires = Truth::kUnknown;
   Tier tier = Tier::kCourse;
   double severity = 0;
-  std::string gate;                   ///< the gate that it failed; empty: it was eligible
-  std::vector<std::string> because;   ///< the trigger's parts with their values
+  std::string gate;                  ///< the gate that it failed; empty: it was eligible
+  std::vector<std::string> because;  ///< the trigger's parts with their values
 };
 
 struct Selection {
   std::optional<Message> message;
-  std::string moment_gate;              ///< why nothing may be asked now; empty: it may
-  std::vector<Considered> considered;   ///< entries that fire, best first, then those that a gate held back
+  std::string moment_gate;             ///< why nothing may be asked now; empty: it may
+  std::vector<Considered> considered;  ///< entries that fire, best first, then those that a gate held back
   size_t n_not_firing = 0;
-  std::string explain() const;          ///< lines for `ask --why`
+  std::string explain() const;  ///< lines for `ask --why`
 };
 
 /// Chooses. With `ignore_moment` the gates on the moment are left out (a person asks for the bank's opinion).

@@ -12,7 +12,9 @@ namespace {
 
 constexpr double kTopSeverity = 10;
 
-Truth known(bool holds) { return holds ? Truth::kTrue : Truth::kFalse; }
+Truth known(bool holds) {
+  return holds ? Truth::kTrue : Truth::kFalse;
+}
 
 std::optional<double> number_of(const TriggerNode& node, const signals::SignalSet& signals) {
   if (node.kind == NodeKind::kNumber) return node.number;
@@ -22,9 +24,15 @@ std::optional<double> number_of(const TriggerNode& node, const signals::SignalSe
   if (!left || !right) return std::nullopt;
   double value = 0;
   switch (node.text[0]) {
-    case '+': value = *left + *right; break;
-    case '-': value = *left - *right; break;
-    case '*': value = *left * *right; break;
+    case '+':
+      value = *left + *right;
+      break;
+    case '-':
+      value = *left - *right;
+      break;
+    case '*':
+      value = *left * *right;
+      break;
     default:
       if (*right == 0) return std::nullopt;
       value = *left / *right;
@@ -57,30 +65,32 @@ Truth compare(const TriggerNode& node, const signals::SignalSet& signals) {
 
 Truth decide(const TriggerNode& node, const signals::SignalSet& signals) {
   switch (node.kind) {
-    case NodeKind::kOr: return std::max(decide(*node.left, signals), decide(*node.right, signals));
-    case NodeKind::kAnd: return std::min(decide(*node.left, signals), decide(*node.right, signals));
+    case NodeKind::kOr:
+      return std::max(decide(*node.left, signals), decide(*node.right, signals));
+    case NodeKind::kAnd:
+      return std::min(decide(*node.left, signals), decide(*node.right, signals));
     case NodeKind::kNot: {
       const Truth inner = decide(*node.left, signals);
       return inner == Truth::kUnknown ? inner : known(inner == Truth::kFalse);
     }
-    case NodeKind::kCompare: return compare(node, signals);
+    case NodeKind::kCompare:
+      return compare(node, signals);
     case NodeKind::kSignal: {
       const auto value = signals.truth(node.text);
       return value ? known(*value) : Truth::kUnknown;
     }
     case NodeKind::kNumber:
     case NodeKind::kWord:
-    case NodeKind::kArithmetic: break;
+    case NodeKind::kArithmetic:
+      break;
   }
   KS_CHECK(false, "a number or a word stands where a truth is decided");
 }
 
 double severity_of(const TriggerNode& node, const signals::SignalSet& signals) {
   if (decide(node, signals) != Truth::kTrue) return 0;
-  if (node.kind == NodeKind::kOr)
-    return std::max(severity_of(*node.left, signals), severity_of(*node.right, signals));
-  if (node.kind == NodeKind::kAnd)
-    return std::min(severity_of(*node.left, signals), severity_of(*node.right, signals));
+  if (node.kind == NodeKind::kOr) return std::max(severity_of(*node.left, signals), severity_of(*node.right, signals));
+  if (node.kind == NodeKind::kAnd) return std::min(severity_of(*node.left, signals), severity_of(*node.right, signals));
   if (node.kind != NodeKind::kCompare || node.left->type == NodeType::kWord) return 1;
   const double left = *number_of(*node.left, signals), right = *number_of(*node.right, signals);
   return std::min(kTopSeverity, std::abs(left - right) / (right == 0 ? 1 : std::abs(right)));
@@ -114,9 +124,12 @@ void explain_node(const TriggerNode& node, const signals::SignalSet& signals, st
 
 const char* truth_name(Truth truth) {
   switch (truth) {
-    case Truth::kFalse: return "false";
-    case Truth::kTrue: return "true";
-    case Truth::kUnknown: break;
+    case Truth::kFalse:
+      return "false";
+    case Truth::kTrue:
+      return "true";
+    case Truth::kUnknown:
+      break;
   }
   return "unknown";
 }
@@ -128,9 +141,13 @@ Trigger::~Trigger() = default;
 Trigger::Trigger(Trigger&&) noexcept = default;
 Trigger& Trigger::operator=(Trigger&&) noexcept = default;
 
-Truth Trigger::evaluate(const signals::SignalSet& signals) const { return decide(*root_, signals); }
+Truth Trigger::evaluate(const signals::SignalSet& signals) const {
+  return decide(*root_, signals);
+}
 
-double Trigger::severity(const signals::SignalSet& signals) const { return severity_of(*root_, signals); }
+double Trigger::severity(const signals::SignalSet& signals) const {
+  return severity_of(*root_, signals);
+}
 
 std::vector<std::string> Trigger::explain(const signals::SignalSet& signals) const {
   std::vector<std::string> lines;

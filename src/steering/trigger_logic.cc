@@ -1,7 +1,7 @@
 // What can be said of a trigger without any values: can it ever be true, is it always true, can it be true while only
-// some signals are known. The tree becomes an OR of ANDs of single comparisons (NOT moves inward); an AND is possible if
-// its comparisons leave each signal a value. Comparisons between two signals are taken to be possible unless the same
-// two sides are compared in ways that exclude each other.
+// some signals are known. The tree becomes an OR of ANDs of single comparisons (NOT moves inward); an AND is possible
+// if its comparisons leave each signal a value. Comparisons between two signals are taken to be possible unless the
+// same two sides are compared in ways that exclude each other.
 #include <cmath>
 #include <limits>
 #include <map>
@@ -38,7 +38,7 @@ std::vector<Conjunct> expand(const TriggerNode& node, bool is_negated) {
 }
 
 std::string negated(const std::string& sign) {
-  static const std::map<std::string, std::string> other = {{"<", ">="},  {">=", "<"},  {">", "<="},
+  static const std::map<std::string, std::string> other = {{"<", ">="}, {">=", "<"},  {">", "<="},
                                                            {"<=", ">"}, {"==", "!="}, {"!=", "=="}};
   return other.at(sign);
 }

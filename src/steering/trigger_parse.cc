@@ -21,14 +21,21 @@ std::string upper(std::string text) {
   return text;
 }
 
-bool is_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '_'; }
-bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
+bool is_letter(char c) {
+  return std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '_';
+}
+bool is_digit(char c) {
+  return std::isdigit(static_cast<unsigned char>(c)) != 0;
+}
 
 const char* type_name(NodeType type) {
   switch (type) {
-    case NodeType::kNumber: return "a number";
-    case NodeType::kTruth: return "a truth";
-    case NodeType::kWord: break;
+    case NodeType::kNumber:
+      return "a number";
+    case NodeType::kTruth:
+      return "a truth";
+    case NodeType::kWord:
+      break;
   }
   return "a word";
 }
@@ -93,8 +100,8 @@ class Parser {
 
   void want(const TriggerNode& node, NodeType type, const std::string& what) const {
     if (node.type != type)
-      fail(node.column, fmt::format("{} must be {}, \"{}\" is {}", what, type_name(type), node_text(node),
-                                    type_name(node.type)));
+      fail(node.column,
+           fmt::format("{} must be {}, \"{}\" is {}", what, type_name(type), node_text(node), type_name(node.type)));
   }
 
   static NodePtr make(NodeKind kind, NodeType type, const Word& word, NodePtr left = nullptr, NodePtr right = nullptr) {
@@ -196,7 +203,8 @@ class Parser {
       node->text = word.text.substr(1, word.text.size() - 2);
       return node;
     }
-    if (!is_letter(word.text[0])) fail(word.column, fmt::format("a signal or a number is missing before \"{}\"", word.text));
+    if (!is_letter(word.text[0]))
+      fail(word.column, fmt::format("a signal or a number is missing before \"{}\"", word.text));
     return signal(word);
   }
 
@@ -247,14 +255,20 @@ std::unique_ptr<TriggerNode> parse_trigger(const std::string& text, const Positi
 
 std::string node_text(const TriggerNode& node) {
   switch (node.kind) {
-    case NodeKind::kNumber: return fmt::format("{}", node.number);
-    case NodeKind::kWord: return "'" + node.text + "'";
-    case NodeKind::kSignal: return node.text;
-    case NodeKind::kNot: return "NOT " + node_text(*node.left);
-    case NodeKind::kOr: return fmt::format("({} OR {})", node_text(*node.left), node_text(*node.right));
+    case NodeKind::kNumber:
+      return fmt::format("{}", node.number);
+    case NodeKind::kWord:
+      return "'" + node.text + "'";
+    case NodeKind::kSignal:
+      return node.text;
+    case NodeKind::kNot:
+      return "NOT " + node_text(*node.left);
+    case NodeKind::kOr:
+      return fmt::format("({} OR {})", node_text(*node.left), node_text(*node.right));
     case NodeKind::kAnd:
     case NodeKind::kCompare:
-    case NodeKind::kArithmetic: break;
+    case NodeKind::kArithmetic:
+      break;
   }
   return fmt::format("{} {} {}", node_text(*node.left), node.text, node_text(*node.right));
 }
