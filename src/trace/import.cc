@@ -38,12 +38,6 @@ constexpr std::array<Format, 11> kFormats = {{{"kernelseek", make_own_importer},
                                               {"aider", make_aider_importer},
                                               {"gemini-cli-lines", make_gemini_lines_importer}}};
 
-std::unique_ptr<Importer> make_by_name(std::string_view name) {
-  for (const Format& format : kFormats)
-    if (name == format.name) return format.make();
-  return nullptr;
-}
-
 /// The format that one record of a file of lines speaks for; "" where it could be of several.
 std::string format_of_record(const Json& json) {
   if (!json.is_object()) return "";
@@ -251,12 +245,18 @@ std::vector<std::string> format_names() {
   return names;
 }
 
+std::unique_ptr<Importer> make_importer(std::string_view name) {
+  for (const Format& format : kFormats)
+    if (name == format.name) return format.make();
+  return nullptr;
+}
+
 std::unique_ptr<Importer> sniff(const fs::path& path) {
-  return make_by_name(sniff_name(path));
+  return make_importer(sniff_name(path));
 }
 
 ImportReport read_transcript(const fs::path& path, const EventUse& use, const ReadOptions& options) {
-  auto importer = options.format.empty() ? sniff(path) : make_by_name(options.format);
+  auto importer = options.format.empty() ? sniff(path) : make_importer(options.format);
   if (!importer && !options.format.empty())
     throw Error("there is no transcript format \"{}\"; known: {}", options.format, fmt::join(format_names(), ", "));
   if (!importer)

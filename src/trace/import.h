@@ -14,6 +14,9 @@ namespace ks::trace {
 /// "mini-swe-agent", "atif", "aider".
 std::vector<std::string> format_names();
 
+/// An importer by the name of its format ("gemini-cli-lines" for Gemini CLI's files of lines); null for other names.
+std::unique_ptr<Importer> make_importer(std::string_view name);
+
 /// An importer for a file's content; null where the format is not known.
 std::unique_ptr<Importer> sniff(const base::fs::path& path);
 

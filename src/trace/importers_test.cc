@@ -144,8 +144,7 @@ TEST(Importers, CountALineBeyondTheLimitAndGoOn) {
   const fs::path file = folder.path() / "long.jsonl";
   {
     std::ofstream out(file, std::ios::binary);
-    const std::string head =
-        R"({"type":"user","parentUuid":null,"sessionId":"s","message":{"role":"user","content":")";
+    const std::string head = R"({"type":"user","parentUuid":null,"sessionId":"s","message":{"role":"user","content":")";
     out << head << "one\"}}\n" << head;
     const std::string block(1 << 20, 'x');
     for (int i = 0; i < 200; ++i) out << block;

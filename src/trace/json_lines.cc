@@ -200,14 +200,17 @@ JsonLineParser::Result JsonLineParser::try_parse(std::string_view padded, std::s
                    .iterate(simdjson::padded_string_view(padded.data(), padded.size(),
                                                          padded.size() + simdjson::SIMDJSON_PADDING))
                    .get(document);
-  if (!error) {
+  if (error) return error == simdjson::UTF8_ERROR ? Result::kBadUtf8 : Result::kBad;
+  const Keys keys{keep, skip_};
+  const size_t start = padded.find_first_not_of(" \t\r\n");  // asking for the wrong type spoils the document
+  if (start != std::string_view::npos && padded[start] == '{') {
     od::object object;
-    od::value value;
-    if (document.get_object().get(object) == simdjson::SUCCESS) {
-      error = convert_object(object, 0, {keep, skip_}, into);
-    } else if (!(error = document.get_value().get(value))) {
-      error = convert(value, 0, {keep, skip_}, into);
-    }
+    if (!(error = document.get_object().get(object))) error = convert_object(object, 0, keys, into);
+  } else if (start != std::string_view::npos && padded[start] == '[') {
+    od::array array;
+    if (!(error = document.get_array().get(array))) error = convert_array(array, 0, keys, into);
+  } else {
+    return Result::kBad;  // a number or a word is no record
   }
   if (!error) return document.current_location().error() == simdjson::OUT_OF_BOUNDS ? Result::kGood : Result::kTrailing;
   if (error == simdjson::UTF8_ERROR) return Result::kBadUtf8;

@@ -99,12 +99,13 @@ void SourceReread::call(const std::string& id, const std::string& tool, const Js
 
 /// The two figures that look at read tools alone; published elsewhere, so they stand beside ours.
 void SourceReread::count_read_tool(const std::string& path, std::string_view text) {
-  const auto [lines, is_new] = read_tool_lines_.try_emplace(path);
-  if (!is_new) figures_.read_path_chars += count_chars(text);
+  const auto entry = read_tool_lines_.try_emplace(path);
+  Lines& lines = entry.first->second;
+  if (!entry.second) figures_.read_path_chars += count_chars(text);
   for_each_line(text, [&](std::string_view line, bool) {
     const std::string_view bare = trim(line.substr(number_prefix(line, false)));
     if (count_chars(bare) < static_cast<int64_t>(kShortLineBytes)) return;
-    if (!lines->second.insert(hash_of(bare)).second) figures_.read_line_chars += count_chars(line);
+    if (!lines.insert(hash_of(bare)).second) figures_.read_line_chars += count_chars(line);
   });
 }
 

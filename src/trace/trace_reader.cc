@@ -21,7 +21,7 @@ std::optional<Event> event_from(Json& json) {
 
 std::optional<Event> parse_event(std::string_view line) {
   Counters ignored;
-  JsonLineParser parser;
+  thread_local JsonLineParser parser;
   auto json = parser.parse_unpadded(line, ignored);
   return json ? event_from(*json) : std::nullopt;
 }
