@@ -48,7 +48,7 @@ core::Evaluation evaluate_in_worker(const evaluator::Request& request) {
 int run_it(const RunOptions& options) {
   Workbench bench;
   bench.evaluate = evaluate_in_worker;
-  bench.make_agent = [](const Task&, const RunPaths&, const EventSink&) -> std::unique_ptr<agents::Agent> {
+  bench.make_agent = [](const AgentSetup&) -> std::unique_ptr<agents::Agent> {
     base::SpawnOptions spawn;
     spawn.argv = {self(), "agent"};
     return std::make_unique<agents::ProcessAgent>("tuner", spawn);

@@ -99,9 +99,13 @@ void start_or_resume(Session& session) {
   session.versions = std::make_unique<Versions>(session.paths);
   session.control = std::make_unique<Control>(session.paths.control_socket());
   session.questioner = session.bench->make_questioner(task, session.paths);
-  session.agent = session.bench->make_agent(task, session.paths, [&session](const std::string& kind, const std::string& name, const Json& body) {
+  AgentSetup setup{task, session.paths, {}, {}};
+  setup.sink = [&session](const std::string& kind, const std::string& name, const Json& body) {
     session.trace->append(kind, name, session.redactor.redact(body));
-  });
+    take_usage(session, kind, body);
+  };
+  setup.should_stop = [&session] { return session.is_cancelled() || session.control->is_stopped() || session.left_s() <= 0; };
+  session.agent = session.bench->make_agent(setup);
   if (base::fs::exists(session.paths.state()))
     session.agent->restore(base::value_or<Json>(base::read_json_file(session.paths.state().string()), "agent", Json::object()));
 }

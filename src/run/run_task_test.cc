@@ -49,13 +49,13 @@ struct RunTaskTest : testing::Test {
       ++evaluations;
       return fake_evaluation(request);
     };
-    bench.make_agent = [](const Task&, const RunPaths&, const EventSink&) { return std::make_unique<agents::Tuner>(); };
+    bench.make_agent = [](const AgentSetup&) { return std::make_unique<agents::Tuner>(); };
     bench.make_questioner = [](const Task&, const RunPaths&) { return Questioner(); };
   }
   ~RunTaskTest() override { std::fclose(null); }
 
   void script(std::vector<Scripted::Play> plays) {
-    bench.make_agent = [this, plays](const Task&, const RunPaths&, const EventSink&) { return std::make_unique<Scripted>(plays, &seen); };
+    bench.make_agent = [this, plays](const AgentSetup&) { return std::make_unique<Scripted>(plays, &seen); };
   }
   RunOptions options(const std::string& more = "[budget]\nevaluations = 40\n") {
     RunOptions options;

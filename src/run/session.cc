@@ -34,7 +34,7 @@ class Restorer {
       requested_[body.value("evaluation", 0)] = {body.value("memo", Json()), body.value("partial", false)};
     if (event.kind == "evaluation") evaluation(body);
     if (event.kind == "message") message(body);
-    if (event.kind == "usage") usage(body);
+    take_usage(session_, event.kind, body);
     if (event.kind == "question") session_.last_question = body.value("id", "");
     if (event.kind == "claim") {
       session_.context.new_messages = 0;
@@ -104,19 +104,8 @@ class Restorer {
     ++session_.context.new_messages;
   }
 
-  void usage(const Json& body) {
-    const std::string id = body.value("id", "");
-    const int64_t tokens = body.value("input_tokens", int64_t{0}) + body.value("output_tokens", int64_t{0});
-    auto& known = usage_[id.empty() ? std::to_string(usage_.size()) : id];
-    session_.tokens += tokens - known.first;
-    const double cost = base::value_or(body, "cost_usd", 0.0);
-    session_.cost_usd += cost - known.second;
-    known = {tokens, cost};
-  }
-
   Session& session_;
   std::map<int, Requested> requested_;
-  std::map<std::string, std::pair<int64_t, double>> usage_;
   double segment_start_ = 0, last_time_ = 0;
 };
 
@@ -164,6 +153,17 @@ void take_evaluation(Session& session, const core::Evaluation& evaluation, int n
   session.context.goal_state = goal::decision_name(decision);
   session.figures = session.goal->explain(values);
   session.best = std::max(session.best, figures.geomean);
+}
+
+void take_usage(Session& session, const std::string& kind, const Json& body) {
+  if (kind != "usage") return;
+  const auto id = base::value_or<std::string>(body, "id", "");
+  const int64_t tokens = base::value_or<int64_t>(body, "input_tokens", 0) + base::value_or<int64_t>(body, "output_tokens", 0);
+  const double cost = base::value_or(body, "cost_usd", 0.0);
+  auto& known = session.usage[id.empty() ? "#" + std::to_string(session.usage.size()) : id];
+  session.tokens += tokens - known.first;
+  session.cost_usd += cost - known.second;
+  known = {tokens, cost};
 }
 
 void restore_session(Session& session) {

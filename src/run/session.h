@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <memory>
 
 #include "agents/redact.h"
@@ -43,6 +44,7 @@ struct Session {
   int judged_at = 0;                 ///< number of evaluations when the judge last spoke
   int idle_claims = 0;               ///< claims in a row without an evaluation between them
   std::string last_question;
+  std::map<std::string, std::pair<int64_t, double>> usage;  ///< tokens and cost by the id of usage events
   int64_t tokens = 0;
   double cost_usd = 0;
   bool has_started = false, has_ended = false;
@@ -88,6 +90,9 @@ void restore_session(Session& session);
 
 /// Adds an evaluation to what the session knows.
 void take_evaluation(Session& session, const core::Evaluation& evaluation, int number, const Json& memo, bool is_partial);
+
+/// Adds an event of the agent's to the sums of tokens and cost, if it is one of usage. The last of one id counts.
+void take_usage(Session& session, const std::string& kind, const Json& body);
 
 /// Rewrites told/facts.json and state.json.
 void write_state(const Session& session);

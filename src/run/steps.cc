@@ -122,13 +122,15 @@ std::optional<Asked> ask_question(Session& session, bool stop_requested) {
   if (!session.questioner) return std::nullopt;
   auto asked = session.questioner({stop_requested, session.evaluations()});
   if (!asked) return asked;
-  session.record("question", {{"id", asked->id},
-                              {"category", asked->category},
-                              {"text", asked->text},
-                              {"facts", asked->facts},
-                              {"questioner", session.task.questioner},
-                              {"evaluation", session.evaluations()},
-                              {"focus", asked->focus}}, true);
+  Json body = {{"id", asked->id},
+               {"category", asked->category},
+               {"text", asked->text},
+               {"facts", asked->facts},
+               {"questioner", session.task.questioner},
+               {"evaluation", session.evaluations()},
+               {"focus", asked->focus}};
+  if (!asked->log.is_null()) body["log"] = asked->log;
+  session.record("question", body, true);
   session.last_question = asked->id;
   session.progress->say(fmt::format("   ?  [{}] {}", asked->id, asked->question.empty() ? asked->text : asked->question));
   return asked;

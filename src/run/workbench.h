@@ -21,6 +21,7 @@ struct Asked {
   std::string text;                ///< the whole message: facts, then the question
   Json facts = Json::array();
   std::string focus;               ///< scenario that the evidence names; "" none
+  Json log = Json();               ///< what selection must find again in the trace; null: nothing
 };
 
 /// When the questioner is consulted.
@@ -35,10 +36,21 @@ using Questioner = std::function<std::optional<Asked>(const Moment&)>;
 /// Writes an event of the agent's into the trace.
 using EventSink = std::function<void(const std::string& kind, const std::string& session, const Json& body)>;
 
+/// What an agent is made of.
+struct AgentSetup {
+  Task task;
+  RunPaths paths;
+  EventSink sink;
+  std::function<bool()> should_stop;  ///< a person, Ctrl-C or the clock wants the agent to end its turn
+};
+
 struct Workbench {
   judge::Evaluate evaluate;
-  std::function<std::unique_ptr<agents::Agent>(const Task&, const RunPaths&, const EventSink&)> make_agent;
+  std::function<std::unique_ptr<agents::Agent>(const AgentSetup&)> make_agent;
   std::function<Questioner(const Task&, const RunPaths&)> make_questioner;
 };
+
+/// The real things: the evaluator of this process, the agents that data/agents/ describes, the bank.
+Workbench real_workbench();
 
 }  // namespace ks::run
