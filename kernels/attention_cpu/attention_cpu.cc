@@ -2,7 +2,8 @@
 // that all of their row tiles then read; for members with few rows (decoding) each tile packs the blocks that it reads.
 // Threads draw their work from a counter, live for one call and meet once, between packing and attending.
 #include <atomic>
-#include <barrier>
+#include <condition_variable>
+#include <mutex>
 #include <thread>
 
 #include "attend.h"
@@ -50,6 +51,22 @@ class Queue {
  private:
   std::atomic<int64_t>& next_;
   int64_t mine_, met_ = 0;
+};
+
+/// Where the threads of a call wait for each other, once.
+class Meeting {
+ public:
+  explicit Meeting(int count) : missing_(count) {}
+  void arrive_and_wait() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    if (--missing_ == 0) all_here_.notify_all();
+    all_here_.wait(lock, [this] { return missing_ == 0; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable all_here_;
+  int missing_;
 };
 
 template <class Arithmetic>
@@ -104,7 +121,7 @@ void run(const Call& call, const Shape& s) {
       reinterpret_cast<typename Arithmetic::Unit*>(scratch + kMostThreads * workspace.bytes), s.query_heads / s.kv_heads};
   const int count = std::clamp(call.context.threads, 1, kMostThreads);
   std::atomic<int64_t> to_pack{0}, to_attend{0};
-  std::barrier packed(count);
+  Meeting packed(count);
   const auto work = [&](int t) {
     char* memory = scratch + t * workspace.bytes;
     if (most_blocks(s) > 0) {
