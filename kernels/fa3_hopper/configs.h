@@ -26,8 +26,11 @@ struct ForwardConfig {
   constexpr int load_threads() const { return moves_registers() ? 128 : 32; }
   constexpr int threads() const { return 128 * warpgroups + load_threads(); }
   /// What the warpgroups take of the 65536 registers: n compute groups and one that loads.
-  constexpr int load_registers() const { return warpgroups == 4 ? 24 : warpgroups == 3 ? 32 : 40; }
-  constexpr int compute_registers() const { return warpgroups == 4 ? 120 : warpgroups == 3 ? 160 : 232; }
+  constexpr int load_registers() const { return warpgroups == 3 ? 32 : needs_all_registers() ? 40 : 56; }
+  constexpr int compute_registers() const { return warpgroups == 3 ? 160 : needs_all_registers() ? 232 : 224; }
+  constexpr bool needs_all_registers() const { return value_dim / 2 + block_keys * 3 / 4 > 180; }
+  /// Whether small pages may be gathered: the code for it needs registers that some shapes have not left.
+  constexpr bool may_gather() const { return warpgroups < 3 && !needs_all_registers(); }
   /// The softmax stands before the wait for the output product, and hides it. Not where several blocks share an SM (the
   /// others hide it), nor with two groups at 64 columns (measured: 5 % slower), nor at 256 (no registers to hold all
   /// weights in).
@@ -103,6 +106,7 @@ struct ForwardChoice {
   int rows_per_group;  ///< most query rows of one (member, kv head): positions times packed heads
   int ratio;           ///< query heads a kv head
   bool masked;         ///< causal or window: some blocks need a mask
+  bool gathers;        ///< pages are too small for boxes
   int visible_keys;    ///< keys that a position of the longest member sees, on average
 };
 
@@ -110,6 +114,7 @@ struct ForwardChoice {
 constexpr int loop_cost(int keys, int block, int fixed) { return (keys + block - 1) / block * (block + fixed); }
 
 constexpr ForwardShape choose_hd64(const ForwardChoice& choice) {
+  if (choice.gathers) return ForwardShape::kHd64Narrow;
   // Measured: below 512 visible keys (windows, short sequences) three small blocks an SM beat one of three groups, also
   // where whole 128-key blocks would leave much of the last one empty.
   const bool wasteful = !choice.masked && loop_cost(choice.visible_keys, 128, 0) * 10 > choice.visible_keys * 11;
@@ -118,6 +123,7 @@ constexpr ForwardShape choose_hd64(const ForwardChoice& choice) {
 }
 
 constexpr ForwardShape choose_hd128(const ForwardChoice& choice) {
+  if (choice.gathers) return ForwardShape::kHd128;
   if (!choice.masked) {
     const bool wide = loop_cost(choice.visible_keys, 160, 26) < loop_cost(choice.visible_keys, 128, 26);
     return wide ? ForwardShape::kHd128Wide : ForwardShape::kHd128;

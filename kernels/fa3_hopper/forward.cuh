@@ -66,6 +66,12 @@ inline constexpr int kTurn = 1;   // + warpgroup
 inline constexpr int kGroup = 5;  // + warpgroup
 }  // namespace barrier_id
 
+/// Whether keys are gathered; false at compile time for shapes that cannot.
+template <ForwardConfig kC>
+__device__ __forceinline__ bool gathers(const ForwardParams& params) {
+  return kC.may_gather() && params.gathers;
+}
+
 template <ForwardConfig kC>
 __device__ __forceinline__ void load_tiles(const ForwardParams& params, Smem<kC>& smem, int warp);
 template <ForwardConfig kC>
@@ -87,11 +93,11 @@ __global__ void __launch_bounds__(config_of(kShape, kType, kSoftcap).threads(),
     ptx::prefetch_tensormap(&params.value_map);
   }
   if (ptx::thread_index() == 0) {
-    const int loaders = params.gathers ? kC.load_threads() : 1;
+    const int loaders = gathers<kC>(params) ? kC.load_threads() : 1;
     smem.q.init(1, 4 * kC.warpgroups);
     smem.k.init(loaders, 4 * kC.warpgroups);
     smem.v.init(loaders, 4 * kC.warpgroups);
-    smem.tiles.init(1, 4 * kC.warpgroups + (params.gathers ? kC.load_threads() / 32 - 1 : 0));
+    smem.tiles.init(1, 4 * kC.warpgroups + (gathers<kC>(params) ? kC.load_threads() / 32 - 1 : 0));
     ptx::fence_mbarrier_init();
   }
   ptx::sync_block();
@@ -101,7 +107,7 @@ __global__ void __launch_bounds__(config_of(kShape, kType, kSoftcap).threads(),
     attend_query_rows<kC>(params, smem);
   } else {
     if constexpr (kC.moves_registers()) ptx::setmaxnreg_dec<kC.load_registers()>();
-    if (warp == 4 * kC.warpgroups || params.gathers) load_tiles<kC>(params, smem, warp - 4 * kC.warpgroups);
+    if (warp == 4 * kC.warpgroups || gathers<kC>(params)) load_tiles<kC>(params, smem, warp - 4 * kC.warpgroups);
   }
 }
 
@@ -118,28 +124,11 @@ __device__ __forceinline__ BlockPlan plan_of(const ForwardParams& params, const 
 
 // 7. The load warp.
 
-/// Where a chunk of `granule` keys lies in the cache.
-struct PageChunk {
-  int page;
-  int row;
-};
-
-/// This lane's chunk of the block at first_key: number `chunk`, if the member has keys there.
-template <ForwardConfig kC>
-__device__ __forceinline__ PageChunk find_chunk(const ForwardParams& params, const Tile& tile, int first_key, int chunk) {
-  const attention::AttentionProblem& problem = params.problem;
-  const int key = first_key + chunk * params.granule;
-  if (key >= tile.keys || chunk * params.granule >= kC.block_keys) return {0, 0};
-  const int entry = params.page_shift >= 0 ? key >> params.page_shift : key / problem.page_size;
-  const int32_t* table = problem.page_table + int64_t{tile.member} * problem.page_table_stride;
-  return {ptx::ld_global_nc(table + entry), key - entry * problem.page_size};
-}
-
 /// Brings `block_keys` keys from first_key on into a slot, one box or a box a page chunk. Chunks past the member's last
 /// key stay as they are: their scores are masked, their values zeroed before use.
 template <ForwardConfig kC, int kSlabs, int kSlabBytes>
 __device__ __forceinline__ void load_block(const ForwardParams& params, const CUtensorMap* map, const Tile& tile,
-                                           int first_key, PageChunk own, uint32_t slot, uint32_t barrier) {
+                                           int first_key, PagePlace own, uint32_t slot, uint32_t barrier) {
   const attention::AttentionProblem& problem = params.problem;
   if (problem.key_layout != KeyLayout::kPaged) {
     if (ptx::elect_one()) {
@@ -158,7 +147,7 @@ __device__ __forceinline__ void load_block(const ForwardParams& params, const CU
   const int chunk_bytes = params.granule * 128;
   if (ptx::elect_one()) ptx::mbarrier_arrive_expect_tx(barrier, chunks * chunk_bytes * kSlabs);
   for (int base = 0; base < chunks; base += 32) {
-    if (base > 0) own = find_chunk<kC>(params, tile, first_key, base + ptx::lane_index());
+    if (base > 0) own = find_place(params, tile, first_key + (base + ptx::lane_index()) * params.granule);
     const int here = attention::smaller(chunks - base, 32);
 #pragma unroll 4
     for (int i = 0; i < here; ++i) {
@@ -213,18 +202,20 @@ struct Loader {
     q.advance();
   }
 
-  /// This lane's page of a block.
-  __device__ __forceinline__ PageChunk chunk_of(const Tile& tile, int first_key) const {
-    if (params.problem.key_layout != KeyLayout::kPaged || params.gathers || first_key < 0) return {0, 0};
-    return find_chunk<kC>(params, tile, first_key, ptx::lane_index());
+  /// The place of this lane's chunk of a block, or of its row of this warp's share where keys are gathered.
+  __device__ __forceinline__ PagePlace place_in(const Tile& tile, int first_key) const {
+    if (params.problem.key_layout != KeyLayout::kPaged) return {0, 0};
+    const int key = gathers<kC>(params) ? warp * (kC.block_keys * 32 / kC.load_threads()) + ptx::lane_index()
+                                   : ptx::lane_index() * params.granule;
+    return find_place(params, tile, first_key < 0 ? -1 : first_key + key);
   }
 
-  __device__ __forceinline__ void load_keys(const Tile& tile, int first_key, PageChunk own) {
+  __device__ __forceinline__ void load_keys(const Tile& tile, int first_key, PagePlace own) {
     smem.k.wait_empty(k);
     const uint32_t slot = ptx::cvta_shared(smem.sK[k.slot]);
-    if (params.gathers) {
+    if (gathers<kC>(params)) {
       gather_block<typename Plan::KTile, kC.block_keys, kC.key_dim>(params, params.key, params.key_strides, tile, first_key,
-                                                                    slot, smem.k.full(k.slot), warp, kC.load_threads() / 32);
+                                                                    own, slot, smem.k.full(k.slot), warp, kC.load_threads() / 32);
     } else {
       load_block<kC, Plan::KTile::kSlabs, Plan::KTile::kSlabBytes>(params, &params.key_map, tile, first_key, own, slot,
                                                                    smem.k.full(k.slot));
@@ -233,12 +224,12 @@ struct Loader {
     k.advance();
   }
 
-  __device__ __forceinline__ void load_values(const Tile& tile, int first_key, PageChunk own) {
+  __device__ __forceinline__ void load_values(const Tile& tile, int first_key, PagePlace own) {
     smem.v.wait_empty(v);
     const uint32_t slot = ptx::cvta_shared(smem.sV[v.slot]);
-    if (params.gathers) {
+    if (gathers<kC>(params)) {
       gather_block<typename Plan::VTile, kC.block_keys, kC.value_dim>(params, params.value, params.value_strides, tile,
-                                                                      first_key, slot, smem.v.full(v.slot), warp,
+                                                                      first_key, own, slot, smem.v.full(v.slot), warp,
                                                                       kC.load_threads() / 32);
     } else {
       load_block<kC, Plan::VTile::kSlabs, Plan::VTile::kSlabBytes>(params, &params.value_map, tile, first_key, own, slot,
@@ -249,21 +240,20 @@ struct Loader {
   }
 
   /// All blocks of a tile, last first; values come one block behind keys, as they are used. Pages are looked up a block
-  /// ahead. Only the first warp brings Q.
+  /// ahead. Only the first warp brings Q; where Q has one slot, which the tile before still holds, keys and values that
+  /// fit in the rings go first.
   __device__ __forceinline__ void load_tile(const Tile& tile, const BlockPlan& plan) {
     int first_key = plan.origin + (plan.end - 1) * kC.block_keys;
-    PageChunk previous = {0, 0};
-    PageChunk current = chunk_of(tile, first_key);
+    const int query_block = attention::larger(plan.begin, plan.end - (kC.query_slots == 1 ? kC.stages : 1));
+    PagePlace previous = {0, 0};
+    PagePlace current = place_in(tile, first_key);
 #pragma unroll 1
     for (int block = plan.end - 1; block >= plan.begin - 1; --block) {
       if (plan.end <= plan.begin) break;
-      const PageChunk next = chunk_of(tile, first_key - kC.block_keys);
+      const PagePlace next = place_in(tile, first_key - kC.block_keys);
       if (block >= plan.begin) load_keys(tile, first_key, current);
-      if (block < plan.end - 1) {
-        load_values(tile, first_key + kC.block_keys, previous);
-      } else if (warp == 0) {
-        load_query(tile);
-      }
+      if (block < plan.end - 1) load_values(tile, first_key + kC.block_keys, previous);
+      if (block == query_block && warp == 0) load_query(tile);
       previous = current;
       current = next;
       first_key -= kC.block_keys;
@@ -285,6 +275,7 @@ struct Loader {
 template <ForwardConfig kC>
 __device__ __forceinline__ void load_tiles(const ForwardParams& params, Smem<kC>& smem, int warp) {
   attention::TileWalk walk(params.problem, params.order);
+  if constexpr (!kC.may_gather()) warp = 0;
   Loader<kC> loader{params, smem, warp};
   int index = ptx::block_index();
 #pragma unroll 1
@@ -348,11 +339,11 @@ struct Attender {
   /// Waits for a block; gathered bytes came the ordinary way and are handed over to the tensor cores here.
   __device__ __forceinline__ void wait_keys() const {
     smem.k.wait_full(k);
-    if (params.gathers) ptx::fence_proxy_async_shared();
+    if (gathers<kC>(params)) ptx::fence_proxy_async_shared();
   }
   __device__ __forceinline__ void wait_values() const {
     smem.v.wait_full(v);
-    if (params.gathers) ptx::fence_proxy_async_shared();
+    if (gathers<kC>(params)) ptx::fence_proxy_async_shared();
   }
 
   /// (1) issued: S = Q K^T.

@@ -162,6 +162,7 @@ bool make_plan(const ks_attention_fwd_shape& s, int multiprocessors, Plan& plan)
                                      .ratio = s.query_heads / s.kv_heads,
                                      .masked = plan.params.problem.window_left != attention::kUnlimited ||
                                                plan.params.problem.window_right != attention::kUnlimited,
+                                     .gathers = s.kv_layout == KS_KV_PAGED && s.page_size % 8 != 0,
                                      .visible_keys = average_visible(s, plan.params.problem)});
   if (const char* f = std::getenv("KS_SHAPE")) shape = static_cast<ForwardShape>(std::atoi(f));
   if (shape == ForwardShape::kNone) return false;
@@ -176,7 +177,7 @@ bool make_plan(const ks_attention_fwd_shape& s, int multiprocessors, Plan& plan)
   params.granule = paged ? std::gcd(s.page_size, config.block_keys) : config.block_keys;
   params.page_shift = std::has_single_bit(static_cast<unsigned>(s.page_size)) ? std::countr_zero(static_cast<unsigned>(s.page_size)) : -1;
   params.origin_step = paged ? params.granule : 1;
-  params.gathers = paged && params.granule < 8;
+  params.gathers = paged && s.page_size % 8 != 0 && config.may_gather();
   params.key_strides = {2 * s.key_batch_stride, 2 * s.key_row_stride, 2 * s.key_head_stride, s.key_dim};
   params.value_strides = {2 * s.value_batch_stride, 2 * s.value_row_stride, 2 * s.value_head_stride, s.value_dim};
   params.key_policy = params.order.row_tiles > 1 ? ptx::kEvictLast : ptx::kEvictFirst;  // are they read again?
