@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -32,9 +33,10 @@ struct SlotInfo {
 };
 
 inline constexpr std::array<SlotInfo, 8> kSlots = {{
-    {"config", "ratio_min n_configs_regressed best_per_config_gap any_above_bound frac_of_bound",
+    {"config",
+     "ratio_min n_configs_regressed best_per_config_gap any_above_bound frac_of_bound outside_share n_correct_frac",
      "the row that the facts are about", true},
-    {"config_a", "ratio_spread", "the row with the lowest ratio", true},
+    {"config_a", "ratio_spread ratio_max", "the row with the lowest ratio", true},
     {"config_b", "ratio_spread ratio_max", "the row with the highest ratio", true},
     {"axis", "axes_unswept n_sizes", "the first column of the grid that was never varied alone", true},
     {"feature", "feature_gap_rel", "the switch with the largest difference", true},
@@ -87,6 +89,7 @@ struct Message {
   std::vector<std::string> facts;    ///< each with its origin
   std::string focus;                 ///< the row that the facts are about; "" none
   std::string log_id, log_category;  ///< what the log of asked questions gets: the entry whose turn it was
+  std::vector<std::string> names;    ///< names of rows and axes that filled slots: no leak
   std::string evidence_hash;         ///< of the facts that this entry showed
   std::string text() const;
 };
@@ -95,6 +98,12 @@ inline constexpr size_t kMostFacts = 3;
 
 /// A value as a slot shows it: "41 %", "7", "0.48".
 std::string slot_text(const signals::Signal& signal, std::string_view name);
+
+/// Gives what can be shown for signals.
+using EvidenceSource = std::function<signals::Evidence(const std::vector<std::string>&)>;
+
+/// The evidence of a question: a fact of each of its signals in turn, so that none crowds out the others.
+signals::Evidence gather(const Question& question, const EvidenceSource& source);
 
 /// Fills the slots and takes the facts. Nothing where a slot has no evidence or nothing can be shown; `why` says so.
 std::optional<Message> fill(const Question& question, const signals::SignalSet& signals,

@@ -142,8 +142,8 @@ TEST(Message, IsNotMadeWhereASlotHasNoEvidence) {
 TEST(Message, IsRefusedWhenWhatFilledASlotLeaks) {
   const Bank bank = bank_of(kGood);
   signals::Evidence evidence;
-  evidence.facts.push_back({"the tiles are too small", "evaluation 12"});
-  evidence.slots["config"] = "row, use larger tiles";
+  evidence.facts.push_back({"Try larger tiles", "evaluation 12"});
+  evidence.slots["config"] = "row-3";
   std::string why;
   const auto message = fill(bank.questions[0], {}, evidence, why);
   ASSERT_TRUE(message);

@@ -38,13 +38,31 @@ std::vector<std::string> value_facts(const Question& question, const signals::Si
   return facts;
 }
 
+/// Cuts a text to about `most` characters, at least 24.
+std::string shortened(const std::string& text, size_t most) {
+  constexpr size_t kLeast = 24;
+  most = std::max(most, kLeast);
+  return text.size() <= most ? text : text.substr(0, most - 3) + "...";
+}
+
 /// Control characters have no place in a message, and a value is no place for a paragraph.
 std::string tidy(const std::string& value) {
   constexpr size_t kLongestValue = 80;
   std::string text;
   for (const char c : value) text += static_cast<unsigned char>(c) < 32 || c == '"' || c == '{' || c == '}' ? ' ' : c;
-  if (text.size() > kLongestValue) text = text.substr(0, kLongestValue - 3) + "...";
-  return text;
+  return shortened(text, kLongestValue);
+}
+
+/// The text with its slots replaced, in order.
+std::string with_slots(const std::string& text, const std::vector<std::string>& values) {
+  std::string out;
+  size_t at = 0;
+  for (const auto& value : values) {
+    const size_t open = text.find('{', at);
+    out += text.substr(at, open - at) + value;
+    at = text.find('}', open) + 1;
+  }
+  return out + text.substr(at);
 }
 
 }  // namespace
@@ -65,24 +83,50 @@ std::string slot_text(const signals::Signal& signal, std::string_view name) {
   return fmt::format("{:.3g}", *number);
 }
 
+signals::Evidence gather(const Question& question, const EvidenceSource& source) {
+  signals::Evidence all;
+  if (!source) return all;
+  std::vector<std::vector<signals::Fact>> facts;
+  for (const auto& signal : question.evidence) {
+    signals::Evidence one = source({signal});
+    facts.push_back(std::move(one.facts));
+    one.facts.clear();
+    all.add(one);
+  }
+  for (size_t turn = 0; all.facts.size() < kMostFacts; ++turn) {
+    bool is_done = true;
+    for (const auto& of_signal : facts) {
+      if (turn >= of_signal.size()) continue;
+      is_done = false;
+      const bool is_new = std::none_of(all.facts.begin(), all.facts.end(),
+                                       [&](const signals::Fact& fact) { return fact.text == of_signal[turn].text; });
+      if (is_new) all.facts.push_back(of_signal[turn]);
+    }
+    if (is_done) break;
+  }
+  return all;
+}
+
 std::optional<Message> fill(const Question& question, const signals::SignalSet& signals,
                             const signals::Evidence& evidence, std::string& why) {
-  Message message{question.id, question.category, "", {}, evidence.focus, question.id, question.category, ""};
-  const std::string& text = question.text;
-  for (size_t at = 0; at < text.size();) {
-    const size_t open = text.find('{', at);
-    message.question += text.substr(at, open == std::string::npos ? open : open - at);
-    if (open == std::string::npos) break;
-    const size_t close = text.find('}', open);
-    const std::string name = text.substr(open + 1, close - open - 1);
+  Message message{question.id, question.category, "", {}, evidence.focus, question.id, question.category, {}, ""};
+  size_t length = question.text.size();
+  std::vector<std::string> values;
+  for (const auto& name : question.slots) {
     const auto value = slot_value(name, signals, evidence);
     if (!value) {
       why = fmt::format("no evidence fills {{{}}}", name);
       return std::nullopt;
     }
-    message.question += tidy(*value);
-    at = close + 1;
+    values.push_back(tidy(*value));
+    length += name == "claim" ? 0 : values.back().size();
   }
+  for (size_t i = 0; i < values.size(); ++i)
+    if (question.slots[i] == "claim")
+      values[i] = shortened(values[i], length < kLongestQuestion ? kLongestQuestion - length : 0);
+  message.question = with_slots(question.text, values);
+  for (const auto& [name, value] : evidence.slots)
+    if (const SlotInfo* slot = find_slot(name); slot != nullptr && slot->is_name) message.names.push_back(value);
   for (const auto& fact : evidence.facts)
     if (message.facts.size() < kMostFacts) message.facts.push_back(signals::fact_line(fact));
   if (message.facts.empty()) message.facts = value_facts(question, signals);
@@ -96,9 +140,11 @@ std::optional<Message> fill(const Question& question, const signals::SignalSet& 
 }
 
 std::string lint_message(const Message& message, const std::vector<std::string>& names) {
-  auto findings = lint_question(message.question, names);
+  std::vector<std::string> all_names = names;
+  all_names.insert(all_names.end(), message.names.begin(), message.names.end());
+  auto findings = lint_question(message.question, all_names);
   for (const auto& fact : message.facts)
-    for (auto& finding : lint_leaks(fact, names)) findings.push_back(std::move(finding));
+    for (auto& finding : lint_fact(fact, all_names)) findings.push_back(std::move(finding));
   std::string all;
   for (const auto& finding : findings) all += (all.empty() ? "" : ", ") + finding.text();
   return all;

@@ -74,7 +74,7 @@ class ShuffledQuestioner : public AtBanksMoments {
     for (size_t i = 0; i < order.size(); ++i) {
       const Question& question = *order[(state.asked.size() + i) % order.size()].second;
       std::string why;
-      const auto evidence = state.evidence ? state.evidence(question.evidence) : signals::Evidence{};
+      const auto evidence = gather(question, state.evidence);
       auto message = fill(question, state.signals, evidence, why);
       if (!message || !lint_message(*message, state.names).empty()) continue;
       message->log_id = chosen.log_id;

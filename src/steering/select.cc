@@ -106,7 +106,7 @@ std::optional<Candidate> weigh(Considered& considered, const SteeringState& stat
   const Question& question = *considered.question;
   considered.gate = gate_on_entry(question, state, policy, log, step);
   if (!considered.gate.empty()) return std::nullopt;
-  const signals::Evidence evidence = state.evidence ? state.evidence(question.evidence) : signals::Evidence{};
+  const signals::Evidence evidence = gather(question, state.evidence);
   const auto message = fill(question, state.signals, evidence, considered.gate);
   if (!message) return std::nullopt;
   Candidate candidate{considered, *message, -1, ""};

@@ -29,7 +29,7 @@ struct Asked {
 struct SteeringState {
   signals::SignalSet signals;
   /// What can be shown for some signals now.
-  std::function<signals::Evidence(const std::vector<std::string>&)> evidence;
+  EvidenceSource evidence;
   std::vector<std::string> names;  ///< of rows, categories, axes and files: no leak in a message
   std::vector<Asked> asked;        ///< in order
   int n_evaluations = 0;

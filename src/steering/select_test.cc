@@ -180,7 +180,7 @@ TEST(Select, DoesNotSendWhatTheLintRefuses) {
   SteeringState state = state_with({{"ratio_spread", 9.0}});
   state.evidence = [](const std::vector<std::string>&) {
     signals::Evidence evidence;
-    evidence.facts.push_back({"the tiles are too small", "evaluation 9"});
+    evidence.facts.push_back({"Have you tried larger tiles", "evaluation 9"});
     return evidence;
   };
   const auto selection = select_question(bank, state);
