@@ -53,12 +53,12 @@ Trick read_trick(const base::fs::path& folder) {
 }
 
 Evaluation judge(const std::string& candidate, const std::string& grid, const std::string& filter, bool timed,
-                 const std::set<std::string>& off) {
+                 const std::set<std::string>& off, const std::string& baseline = "none") {
   ks::evaluator::Request request;
   request.candidate = candidate;
   request.grid = grid;
   request.filter = filter;
-  request.baselines = {"none"};
+  request.baselines = {baseline};
   request.aa = false;
   request.check_only = !timed;
   request.time_budget_s = timed ? 6 : 0;
@@ -86,15 +86,16 @@ bool contains(const std::vector<std::string>& list, const std::string& word) {
   return std::find(list.begin(), list.end(), word) != list.end();
 }
 
-/// Times of the scenarios that both have, cheat over honest: the smallest.
-double least_time_ratio(const Evaluation& cheat, const Evaluation& honest) {
-  double least = 1e9;
-  for (const auto& a : cheat.scenarios)
-    for (const auto& b : honest.scenarios)
-      if (a.name == b.name && a.candidate.time_us && b.candidate.time_us)
-        least = std::min(least, *a.candidate.time_us / *b.candidate.time_us);
-  return least;
+/// How much faster than the honest control it was said to be, at least: the lower end of the ratio's interval. The two
+/// were timed in turns, so a busy machine hits both.
+double largest_gain(const Evaluation& evaluation) {
+  double most = 0;
+  for (const auto& scenario : evaluation.scenarios)
+    for (const auto& [name, ratio] : scenario.ratio) most = std::max(most, ratio.low);
+  return most;
 }
+
+constexpr double kNoise = 1.25;  // what two honest binaries may differ by where neighbours take the processor
 
 struct Tally {
   int tricks = 0, controls = 0, false_accepts = 0, false_rejects = 0, idle_counters = 0, shown_counters = 0;
@@ -109,13 +110,15 @@ void fail(int& count, const std::string& what) {
 void show_counter(const Trick& trick, const std::set<std::string>& all, Tally& tally) {
   std::set<std::string> others = all;
   others.erase(trick.counter);
-  const auto alone = others.empty() ? std::string() : outcome_of(judge(trick.candidate, trick.grid, trick.filter, trick.timed, others));
+  const auto alone = others.empty() ? std::string()
+                                    : outcome_of(judge(trick.candidate, trick.grid, trick.filter, trick.timed, others));
   const auto open = judge(trick.candidate, trick.grid, trick.filter, trick.timed, all);
   const std::string without = outcome_of(open);
   if (!alone.empty() && !contains(trick.expect, alone))
     fail(tally.idle_counters, fmt::format("{}: with only {} on it ended in {}", trick.name, trick.counter, alone));
   else if (without != "correct")
-    fail(tally.idle_counters, fmt::format("{}: with {} off it still ended in {} ({})", trick.name, fmt::join(all, ", "), without, reason_of(open)));
+    fail(tally.idle_counters, fmt::format("{}: with {} off it still ended in {} ({})", trick.name, fmt::join(all, ", "),
+                                          without, reason_of(open)));
   else
     ++tally.shown_counters;
   if (!trick.leaves.empty()) base::fs::remove(trick.leaves);
@@ -124,19 +127,23 @@ void show_counter(const Trick& trick, const std::set<std::string>& all, Tally& t
 void try_trick(const Trick& trick, const base::fs::path& zoo, Tally& tally) {
   ++tally.tricks;
   if (!trick.leaves.empty()) base::fs::remove(trick.leaves);
-  const auto evaluation = judge(trick.candidate, trick.grid, trick.filter, trick.timed || trick.honest_time, {});
+  const std::string honest =
+      trick.honest_time ? "candidate:" + (zoo / "controls/plain/candidate.cpp").string() : "none";
+  const auto evaluation =
+      judge(trick.candidate, trick.grid, trick.filter, trick.timed || trick.honest_time, {}, honest);
   const std::string outcome = outcome_of(evaluation);
   fmt::print("{:<28} {:<12} {}\n", trick.name, outcome, trick.construction.empty() ? trick.counter : "construction");
-  if (!trick.leaves.empty() && base::fs::exists(trick.leaves)) fail(tally.false_accepts, trick.name + ": left " + trick.leaves);
+  if (!trick.leaves.empty() && base::fs::exists(trick.leaves))
+    fail(tally.false_accepts, trick.name + ": left " + trick.leaves);
   if (trick.honest_time) {
-    const auto honest = judge((zoo / "controls/plain/candidate.cpp").string(), trick.grid, trick.filter, true, {});
-    const double ratio = least_time_ratio(evaluation, honest);
-    if (outcome == "correct" && ratio < 0.7) fail(tally.false_accepts, fmt::format("{}: {:.2f} of the honest time", trick.name, ratio));
-    return;
+    const double gain = largest_gain(evaluation);
+    if (outcome == "correct" && gain > kNoise)
+      fail(tally.false_accepts, fmt::format("{}: {:.2f} times as fast as the honest control", trick.name, gain));
   }
   if (!contains(trick.expect, outcome)) {
     fail(outcome == "correct" ? tally.false_accepts : tally.idle_counters,
-         fmt::format("{}: ended in {} ({}), expected {}", trick.name, outcome, reason_of(evaluation), fmt::join(trick.expect, " or ")));
+         fmt::format("{}: ended in {} ({}), expected {}", trick.name, outcome, reason_of(evaluation),
+                     fmt::join(trick.expect, " or ")));
     return;
   }
   if (trick.counter.empty() || !trick.same_as.empty()) return;
@@ -148,14 +155,16 @@ void try_trick(const Trick& trick, const base::fs::path& zoo, Tally& tally) {
 void try_control(const base::fs::path& folder, Tally& tally) {
   const auto file = base::read_toml_file((folder / "control.toml").string());
   ++tally.controls;
-  const auto evaluation = judge(candidate_of(folder), file.values.value("grid", "demo"), file.values.value("filter", ""), true, {});
+  const auto evaluation =
+      judge(candidate_of(folder), file.values.value("grid", "demo"), file.values.value("filter", ""), true, {});
   const auto expect = strings(file.values, "expect");
   bool any_correct = false;
   std::string bad = evaluation.outcome == "judged" ? "" : evaluation.outcome + ": " + reason_of(evaluation);
   for (const auto& scenario : evaluation.scenarios) {
     any_correct |= scenario.candidate.verdict == Verdict::kCorrect;
     if (!contains(expect, ks::core::verdict_name(scenario.candidate.verdict)) && bad.empty())
-      bad = fmt::format("{}: {} ({})", scenario.name, ks::core::verdict_name(scenario.candidate.verdict), scenario.candidate.reason);
+      bad = fmt::format("{}: {} ({})", scenario.name, ks::core::verdict_name(scenario.candidate.verdict),
+                        scenario.candidate.reason);
   }
   fmt::print("{:<28} {}\n", "control " + folder.filename().string(), bad.empty() && any_correct ? "passes" : "REFUSED");
   if (!bad.empty() || !any_correct) fail(tally.false_rejects, folder.filename().string() + ": " + bad);
@@ -172,8 +181,11 @@ int keep_zoo(const base::fs::path& zoo, const std::vector<std::string>& only) {
     if (base::fs::exists(folder / "cheat.toml")) try_trick(read_trick(folder), zoo, tally);
     if (base::fs::exists(folder / "control.toml")) try_control(folder, tally);
   }
-  fmt::print("figure: cheat zoo: {} tricks, {} controls, {} false accepts, {} false rejects, {} counters shown to matter, {} not\n",
-             tally.tricks, tally.controls, tally.false_accepts, tally.false_rejects, tally.shown_counters, tally.idle_counters);
+  fmt::print(
+      "figure: cheat zoo: {} tricks, {} controls, {} false accepts, {} false rejects, {} counters shown to matter, {} "
+      "not\n",
+      tally.tricks, tally.controls, tally.false_accepts, tally.false_rejects, tally.shown_counters,
+      tally.idle_counters);
   return tally.false_accepts + tally.false_rejects + tally.idle_counters == 0 ? 0 : 1;
 }
 
