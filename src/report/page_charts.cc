@@ -5,6 +5,7 @@ namespace ks::report {
 
 const char* const kPageCharts = R"js(
 const narrow = () => window.innerWidth < 760;
+const chartWidth = () => narrow() ? Math.max(300, window.innerWidth - 44) : 1180;
 function niceTicks(low, high) {
   const ticks = [], steps = [0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.5, 2, 3, 5, 7, 10, 20, 50, 100];
   let last = -Infinity;
@@ -23,7 +24,7 @@ function ratioChart(data) {
   const points = data.evaluations.filter(p => !p.partial);
   const known = points.filter(p => p.geomean !== null);
   if (known.length < 2) return null;
-  const W = narrow() ? 640 : 1180, H = narrow() ? 420 : 380, left = 58, right = 16, top = 14, bottom = 74;
+  const W = chartWidth(), H = narrow() ? 300 : 380, left = 58, right = 16, top = 14, bottom = 74;
   const target = /geomean\s*>=?\s*([0-9.]+)/.exec(data.run.goal || "");
   const goal = target ? Number(target[1]) : null;
   const values = known.flatMap(p => [p.low, p.high, p.geomean]).filter(v => v > 0).concat(goal ? [goal] : []);
@@ -76,7 +77,7 @@ function plateau(data, known) {
 const kindNames = {profiler: "profiler", disassembly: "disassembly", benchmark: "benchmark", build: "build", helper: "helper", edit: "edit", own_source_read: "own source read", documentation: "documentation", other_read: "other reading", other: "other"};
 const axisText = (part, value) => part.timed ? spanText(value - part.from).replace("–", "0") : Math.round(value) + "";
 function xAxis(svg, part, W, H, left, right, bottom) {
-  const count = narrow() ? 3 : 6;
+  const count = narrow() ? 2 : 6;
   for (let i = 0; i <= count; ++i) svg.append(el("text", {x: left + i / count * (W - left - right), y: H - bottom + 18, "text-anchor": i === 0 ? "start" : i === count ? "end" : "middle"}, axisText(part, part.from + i / count * (part.to - part.from))));
   svg.append(el("text", {x: left + (W - left - right) / 2, y: H - 2, "text-anchor": "middle"}, part.timed ? "time since the first event" : "event"));
 }
@@ -87,7 +88,7 @@ function marks(svg, data, part, x, top, foot) {
 function toolChart(data) {
   const part = data.trace && data.trace.tools;
   if (!part) return null;
-  const W = narrow() ? 640 : 1180, H = 300, left = 46, right = 12, top = 10, bottom = 44;
+  const W = chartWidth(), H = narrow() ? 220 : 300, left = 46, right = 12, top = 10, bottom = 44;
   const most = Math.max(...part.bins.map(bin => bin.reduce((a, b) => a + b, 0)), 1);
   const x = v => left + (v - part.from) / (part.to - part.from) * (W - left - right), width = (W - left - right) / part.bins.length;
   const y = n => top + (1 - n / most) * (H - top - bottom);
@@ -111,7 +112,7 @@ function toolChart(data) {
 function readChart(data) {
   const part = data.trace && data.trace.reads;
   if (!part) return null;
-  const W = narrow() ? 640 : 1180, H = 220, left = 46, right = 12, top = 10, bottom = 44;
+  const W = chartWidth(), H = narrow() ? 180 : 220, left = 46, right = 12, top = 10, bottom = 44;
   const x = v => left + (v - part.from) / (part.to - part.from) * (W - left - right), y = v => top + (1 - v) * (H - top - bottom);
   const svg = el("svg", {viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": "Share of own source in what tools show"});
   for (const share of [0, 0.5, 1]) svg.append(el("line", {x1: left, x2: W - right, y1: y(share), y2: y(share), stroke: "var(--grid)"}), el("text", {x: left - 8, y: y(share) + 4, "text-anchor": "end"}, 100 * share + " %"));

@@ -8,7 +8,8 @@ let data = JSON.parse(document.getElementById("data").textContent);
 const page = document.getElementById("page"), live = document.body.dataset.live === "yes", token = document.body.dataset.token;
 const content = el("div", {});
 function draw() {
-  const parts = [headline, ratioChart, categoryTable, scenarioTable, story, failureTable, toolChart, readChart, provenance];
+  const judged = [ratioChart, categoryTable, scenarioTable], work = [toolChart, readChart];
+  const parts = data.evaluations.length ? [headline, ...judged, story, failureTable, ...work, provenance] : [headline, ...work, story, provenance];
   const active = document.activeElement, label = active && active.getAttribute("aria-label"), at = active && active.selectionStart;
   content.replaceChildren(...parts.map(part => part(data)).filter(Boolean));
   if (!label) return;
@@ -37,8 +38,8 @@ function liveBox() {
 }
 page.append(content);
 draw();
-let width = narrow();
-window.addEventListener("resize", () => { if (width !== narrow()) { width = narrow(); draw(); } });
+let width = chartWidth();
+window.addEventListener("resize", () => { if (width !== chartWidth()) { width = chartWidth(); draw(); } });
 if (live) {
   const box = liveBox();
   page.prepend(box.box);

@@ -65,10 +65,12 @@ function headline(data) {
     if (best.worst !== null) figures.append(figure(ratioText(best.worst), "slowest scenario"));
     if (best.parity !== null) figures.append(figure(best.parity + " / " + best.total, "at parity or above"));
   }
-  if (head.evaluations > 1) figures.append(figure(head.evaluations, "evaluations; the best is number " + head.best_number));
+  const idle = table ? table.rows.filter(r => r.candidate.verdict === "not_run").length : 0;
+  if (idle) figures.append(figure(idle, plural(idle, "scenario").replace(idle + " ", "") + " not run", "warn"));
+  if (head.evaluations > 1) figures.append(figure(head.evaluations, "evaluations" + (head.last_time > head.first_time ? " in " + spanText(head.last_time - head.first_time) : "") + "; the best is number " + head.best_number));
   if (head.questions) figures.append(figure(head.questions, "questions asked; " + plural(head.refusals, "refusal")));
   if (data.trace && data.trace.tool_calls) figures.append(figure(data.trace.tool_calls.toLocaleString("en"), "tool calls in " + plural(data.trace.sessions, "session")));
-  if (head.last_time > head.first_time) figures.append(figure(spanText(head.last_time - head.first_time), "from first to last event"));
+  if (head.evaluations <= 1 && head.last_time > head.first_time) figures.append(figure(spanText(head.last_time - head.first_time), "from first to last event"));
   box.append(figures);
   const aa = table && table.summary.aa;
   if (aa && aa.p95 !== null) box.append(el("p", {class: "sub", style: "margin-top:12px"}, "Noise: the same binary against itself differs by " + (100 * Math.expm1(aa.median)).toFixed(1) + " % at the median and " + (100 * Math.expm1(aa.p95)).toFixed(1) + " % for 95 % of the scenarios. A smaller difference means nothing."));

@@ -21,7 +21,7 @@ a{color:var(--accent)}
 section{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:16px;margin:14px 0;min-width:0}
 .sub{color:var(--soft);margin:0 0 4px;overflow-wrap:anywhere}
 .soft{color:var(--soft)}
-.figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(132px,1fr));gap:10px;margin-top:14px}
+.figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(138px,1fr));gap:10px;margin-top:14px}
 .figure{border-left:3px solid var(--line);padding:2px 0 2px 10px}
 .figure b{display:block;font-size:1.45rem;font-weight:650;line-height:1.2;font-variant-numeric:tabular-nums}
 .figure.lead b{font-size:1.9rem}
@@ -62,9 +62,9 @@ pre{white-space:pre-wrap;overflow-wrap:anywhere;background:var(--bg);border-radi
 details summary{cursor:pointer;color:var(--accent)}
 #live{position:sticky;top:0;z-index:2;box-shadow:0 2px 10px rgb(0 0 0/.08)}
 #live textarea{width:100%;min-height:58px;resize:vertical}
-.two{display:grid;grid-template-columns:1fr 1fr;gap:20px}
+.two{display:grid;grid-template-columns:1fr 1fr;gap:20px}.two>div{overflow-x:auto;min-width:0}
 @media (max-width:760px){.two{grid-template-columns:1fr}main{padding:12px 8px 40px}section{padding:12px;border-radius:8px}.scroll{margin:0 -12px;padding:0 12px}
-.hide{display:none}dl{grid-template-columns:1fr}dd{margin-bottom:6px}.bar{width:120px;min-width:110px}svg text{font-size:15px}td.name{min-width:118px}}
+.hide{display:none!important}dl{grid-template-columns:1fr}dd{margin-bottom:6px}.bar{width:96px;min-width:88px}td.name{min-width:118px}table{font-size:.82rem}th,td{padding-right:8px}}
 @media print{section{break-inside:avoid}#live,.tools{display:none}}
 )css";
 

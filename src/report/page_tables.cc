@@ -24,7 +24,7 @@ const columns = [
   {key: "category", label: "Category", value: r => r.category, hide: true},
   {key: "verdict", label: "Verdict", value: r => r.candidate.verdict},
   {key: "ratio", label: "Ratio", num: true, value: r => r.ratio.fastest ? r.ratio.fastest[0] : null},
-  {key: "interval", label: "with its 95 % interval", value: r => r.ratio.fastest ? r.ratio.fastest[1] : null},
+  {key: "interval", label: "95 % interval", value: r => r.ratio.fastest ? r.ratio.fastest[1] : null},
   {key: "time", label: "Ours", num: true, value: r => r.candidate.time_us},
   {key: "reference", label: "Fastest right baseline", num: true, value: r => fastestOf(r) === null ? null : r.baselines[fastestOf(r)].time_us},
   {key: "bound", label: "of the bound", num: true, hide: true, value: r => r.bound_us !== null && r.candidate.time_us ? r.bound_us / r.candidate.time_us : null},
@@ -42,7 +42,7 @@ function orderedRows(table) {
 }
 function rowCells(row, low, high) {
   const ours = row.candidate, name = fastestOf(row), ratio = row.ratio.fastest;
-  const note = ours.verdict !== "correct" && ours.reason ? el("span", {class: "under"}, ours.reason.length > 110 ? ours.reason.slice(0, 110) + "…" : ours.reason) : el("span", {class: "under"}, Object.entries(row.values).filter(([k]) => k !== "note").map(([k, v]) => v).join(" "));
+  const note = ours.verdict !== "correct" && ours.reason ? el("span", {class: "under"}, ours.reason.length > 110 ? ours.reason.slice(0, 110) + "…" : ours.reason) : el("span", {class: "under hide"}, Object.entries(row.values).filter(([k]) => k !== "note").map(([k, v]) => /[0-9]/.test(v[0]) || v[0] === "=" ? k + " " + v : v).join(", "));
   const others = Object.entries(row.baselines).map(([key, side]) => `${key}: ${side.verdict === "correct" ? timeText(side.time_us) : side.time_us ? "(" + timeText(side.time_us) + ") " + side.verdict : side.verdict}`).join("\n");
   return el("tr", {},
     el("td", {class: "name", title: Object.entries(row.values).map(([k, v]) => k + " " + v).join("\n")}, row.name, note),
@@ -52,7 +52,7 @@ function rowCells(row, low, high) {
     el("td", {class: "bar"}, ratio ? forest(ratio, low, high) : ""),
     el("td", {class: "num"}, timeText(ours.time_us)),
     el("td", {class: "num", title: others}, name === null ? "none" : timeText(row.baselines[name].time_us), name === null ? null : el("span", {class: "under"}, name)),
-    el("td", {class: "num hide"}, row.bound_us !== null && ours.time_us ? (100 * row.bound_us / ours.time_us).toFixed(1) + " %" : "–"));
+    el("td", {class: "num hide"}, row.bound_us !== null && ours.time_us ? fixed(100 * row.bound_us / ours.time_us, 2) + " %" : "–"));
 }
 function scenarioTable(data) {
   const table = view.table === "latest" && data.latest ? data.latest : data.best || data.latest;
@@ -100,11 +100,11 @@ function followed(q) {
 }
 function story(data) {
   const entries = [];
-  for (const q of data.questions) entries.push([q.seq, el("div", {class: "entry ask"}, el("div", {class: "head"}, chip(q.category.replaceAll("_", " ") || "question"), `after evaluation ${q.after}`, el("code", {}, q.id), q.questioner ? "by " + q.questioner : ""),
+  for (const q of data.questions) entries.push([q.seq, el("div", {class: "entry ask"}, el("div", {class: "head"}, chip(q.category.replaceAll("_", " ") || "question"), el("span", {}, `after evaluation ${q.after}`), el("code", {}, q.id), q.questioner ? el("span", {}, "by " + q.questioner) : null),
     q.facts.length ? el("ul", {}, q.facts.map(f => el("li", {}, f))) : null, el("div", {class: "text"}, questionOnly(q)), q.answered !== undefined ? el("p", {class: "then"}, q.answered ? "Answered" + (q.answer ? ": " + q.answer : ".") : "Not answered.") : null, followed(q))]);
-  for (const j of data.judgements) entries.push([j.seq, el("div", {class: "entry " + (j.decision === "met" ? "met" : "refusal")}, el("div", {class: "head"}, verdictChip(j.decision), "the judge", `after evaluation ${j.after}`), (j.figures || []).length ? el("ul", {}, [].concat(j.figures).map(f => el("li", {}, typeof f === "string" ? f : JSON.stringify(f)))) : null, j.reason ? el("p", {class: "then"}, j.reason) : null)]);
-  for (const c of data.claims) entries.push([c.seq, el("div", {class: "entry"}, el("div", {class: "head"}, chip("claim"), "the agent", `after evaluation ${c.after}`), el("p", {class: "then"}, c.text || [].concat(c.claims).join(", ")))]);
-  for (const m of data.messages) entries.push([m.seq, el("div", {class: "entry human"}, el("div", {class: "head"}, chip("person"), data.evaluations.length ? `after evaluation ${m.after}` : `event ${m.seq}`), el("p", {class: "then"}, m.text.length > 400 ? el("details", {}, el("summary", {}, m.text.slice(0, 160) + "…"), el("pre", {}, m.text)) : m.text))]);
+  for (const j of data.judgements) entries.push([j.seq, el("div", {class: "entry " + (j.decision === "met" ? "met" : "refusal")}, el("div", {class: "head"}, verdictChip(j.decision), el("span", {}, `the judge, after evaluation ${j.after}`)), (j.figures || []).length ? el("ul", {}, [].concat(j.figures).map(f => el("li", {}, typeof f === "string" ? f : JSON.stringify(f)))) : null, j.reason ? el("p", {class: "then"}, j.reason) : null)]);
+  for (const c of data.claims) entries.push([c.seq, el("div", {class: "entry"}, el("div", {class: "head"}, chip("claim"), el("span", {}, `the agent, after evaluation ${c.after}`)), el("p", {class: "then"}, c.text || [].concat(c.claims).join(", ")))]);
+  for (const m of data.messages) entries.push([m.seq, el("div", {class: "entry human"}, el("div", {class: "head"}, chip("person"), el("span", {}, data.evaluations.length ? `after evaluation ${m.after}` : `event ${m.seq}`)), el("p", {class: "then"}, m.text.length > 400 ? el("details", {}, el("summary", {}, m.text.slice(0, 160) + "…"), el("pre", {}, m.text)) : m.text))]);
   if (!entries.length) return null;
   entries.sort((a, b) => a[0] - b[0]);
   const nodes = entries.map(e => e[1]), title = data.questions.length ? "Questions, claims and decisions, and what followed" : "Messages, claims and decisions";
@@ -119,7 +119,17 @@ function questionOnly(q) {
 function failureTable(data) {
   if (!data.failures.length) return null;
   const many = data.evaluations.length > 1, th = text => el("th", {scope: "col"}, text);
-  const rows = data.failures.map(f => el("tr", {}, el("td", {class: "name"}, f.scenario), el("td", {}, verdictChip(f.verdict)), many ? el("td", {}, f.count === 1 ? `evaluation ${f.first}` : `${f.count} times, evaluations ${f.first} to ${f.last}`) : null, el("td", {style: "min-width:220px;overflow-wrap:anywhere"}, f.reason ? (f.reason.length > 240 ? el("details", {}, el("summary", {}, f.reason.slice(0, 120) + "…"), el("pre", {}, f.reason)) : f.reason) : "–")));
+  const groups = new Map();
+  for (const f of data.failures) {
+    const key = [f.verdict, f.reason, f.first, f.last, f.count].join("\u0000");
+    groups.set(key, (groups.get(key) || []).concat([f]));
+  }
+  const names = list => list.length === 1 ? list[0].scenario : el("details", {}, el("summary", {}, plural(list.length, "scenario")), list.map(f => f.scenario).join(", "));
+  const rows = [...groups.values()].map(list => {
+    const f = list[0];
+    return el("tr", {}, el("td", {class: "name"}, names(list)), el("td", {}, verdictChip(f.verdict)), many ? el("td", {}, f.count === 1 ? `evaluation ${f.first}` : `${f.count} times, evaluations ${f.first} to ${f.last}`) : null,
+      el("td", {style: "min-width:220px;overflow-wrap:anywhere"}, f.reason ? (f.reason.length > 240 ? el("details", {}, el("summary", {}, f.reason.slice(0, 120) + "…"), el("pre", {}, f.reason)) : f.reason) : "–"));
+  });
   return section("Verdicts that were not “correct”", el("div", {class: "scroll"}, el("table", {}, el("thead", {}, el("tr", {}, th("Scenario"), th("Verdict"), many ? th("When") : null, th("Why"))), el("tbody", {}, rows))));
 }
 )js";
