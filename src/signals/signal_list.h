@@ -8,7 +8,8 @@
 
 namespace ks::signals {
 
-/// kNumber: any number; kCount: 0, 1, …; kShare: relative, 0.1 is ten percent; kTruth: yes or no; kWord: one of a few words.
+/// kNumber: any number; kCount: 0, 1, …; kShare: relative, 0.1 is ten percent; kTruth: yes or no; kWord: one of a few
+/// words.
 enum class SignalKind { kNumber, kCount, kShare, kTruth, kWord };
 
 /// A row of the table.
