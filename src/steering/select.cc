@@ -58,6 +58,18 @@ int present_step(const SteeringState& state, const SelectionPolicy& policy) {
   return static_cast<int>(std::min<std::ptrdiff_t>(asked, 2));
 }
 
+/// Questions about the course of work that goes well are kept back.
+std::string gate_on_course(const Question& question, double severity, const SteeringState& state,
+                           const SelectionPolicy& policy) {
+  const auto flat = state.signals.number("evals_since_improve");
+  const auto geomean = state.signals.number("geomean"), goal = state.signals.number("goal");
+  if (geomean && goal && *geomean >= *goal && reads(question, "evals_since_improve"))
+    return "the goal is met: a plateau calls for nothing";
+  if (flat && *flat < 1 && severity < policy.severity_while_improving)
+    return fmt::format("the work improves, and the severity is below {}", policy.severity_while_improving);
+  return "";
+}
+
 /// The log, by entry and by category.
 struct Log {
   std::map<std::string, const Asked*> last_of_entry;
@@ -105,6 +117,8 @@ std::optional<Candidate> weigh(Considered& considered, const SteeringState& stat
                                const Log& log, int step) {
   const Question& question = *considered.question;
   considered.gate = gate_on_entry(question, state, policy, log, step);
+  if (considered.gate.empty() && considered.tier == Tier::kCourse)
+    considered.gate = gate_on_course(question, considered.severity, state, policy);
   if (!considered.gate.empty()) return std::nullopt;
   const signals::Evidence evidence = gather(question, state.evidence);
   const auto message = fill(question, state.signals, evidence, considered.gate);

@@ -3,8 +3,9 @@
 //
 // Order of what remains: questions about the validity of the result; entries that meet a claim of the agent; the rest.
 // Within these by severity (how far past its thresholds the trigger is), then by the category asked least recently.
-// On a plateau, entries that react to it come in three steps: what was learned; then measurements and bounds; then
-// options and limits.
+// While the work improves, a question about its course must be far past its threshold; where the goal is met, a plateau
+// calls for nothing. On a plateau, entries that react to it come in three steps: what was learned; then measurements
+// and bounds; then options and limits.
 #pragma once
 
 #include <cstdint>
@@ -42,12 +43,13 @@ struct SteeringState {
 
 /// The numbers of the policy.
 struct SelectionPolicy {
-  int evaluations_between = 2;  ///< least distance of two questions, unless a stop is requested
-  int rest_evaluations = 10;    ///< of an entry after use
-  int unanswered_to_close = 2;  ///< unanswered questions that close their category …
-  int closed_evaluations = 10;  ///< … for this long
-  int steps_after_edit = 2;     ///< no question while the measurement of so fresh an edit is under way
-  int plateau_evaluations = 5;  ///< without improvement: a plateau
+  int evaluations_between = 2;          ///< least distance of two questions, unless a stop is requested
+  int rest_evaluations = 10;            ///< of an entry after use
+  int unanswered_to_close = 2;          ///< unanswered questions that close their category …
+  int closed_evaluations = 10;          ///< … for this long
+  int steps_after_edit = 2;             ///< no question while the measurement of so fresh an edit is under way
+  double severity_while_improving = 2;  ///< of questions about the course while the last evaluation improved the best
+  int plateau_evaluations = 5;          ///< without improvement: a plateau
 };
 
 enum class Tier { kInvalidity, kClaim, kCourse };

@@ -100,6 +100,23 @@ TEST(Select, APlateauGoesFromLessonsToMeasurementsToOptions) {
   EXPECT_EQ(order, (std::vector<std::string>{"ap-flat", "mc-flat", "so-flat"}));
 }
 
+TEST(Select, LetsWorkThatImprovesGoOnUnlessSomethingIsFarOff) {
+  const Bank bank = small_bank();
+  std::map<std::string, signals::Value> values = {{"ratio_spread", 4.0}, {"evals_since_improve", 0.0}};
+  EXPECT_EQ(chosen(bank, state_with(values)), "");
+  values["evals_since_improve"] = 1.0;
+  EXPECT_EQ(chosen(bank, state_with(values)), "gt-spread");
+  values["evals_since_improve"] = 0.0;
+  values["ratio_spread"] = 90.0;
+  EXPECT_EQ(chosen(bank, state_with(values)), "gt-spread");
+}
+
+TEST(Select, APlateauAfterTheGoalIsMetCallsForNothing) {
+  const Bank bank = small_bank();
+  EXPECT_EQ(chosen(bank, state_with({{"evals_since_improve", 9.0}, {"geomean", 1.1}, {"goal", 1.0}})), "");
+  EXPECT_EQ(chosen(bank, state_with({{"evals_since_improve", 9.0}, {"geomean", 0.9}, {"goal", 1.0}})), "ap-flat");
+}
+
 TEST(Select, LeavesTheAgentAloneWhileAToolRunsOrAFreshEditIsMeasured) {
   const Bank bank = small_bank();
   SteeringState state = state_with({{"ratio_spread", 9.0}});
@@ -237,6 +254,104 @@ TEST(Select, WeighsEveryEntryThatFiresInABusyState) {
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count() / kRounds;
   printf("selection: %.2f ms, %zu entries fire\n", ms, fired);
   EXPECT_GT(fired, 20u);
+}
+
+/// The category that the bank of this project asks in first.
+std::string first_category(const std::map<std::string, signals::Value>& values) {
+  static const Bank bank = load_bank(bank_folder());
+  SteeringState state = busy_state();
+  state.signals = {};
+  for (const auto& [name, value] : values) state.signals.set(name, value, "evaluation 9");
+  const auto selection = select_question(bank, state);
+  return selection.message ? selection.message->category : "none";  // selection.explain() says why
+}
+
+TEST(BankOfThisProject, AsksAboutTheGapWhereAFewRowsAreFarBehind) {
+  EXPECT_EQ(first_category({{"geomean", 0.3},
+                            {"goal", 1.0},
+                            {"ratio_min", 0.01},
+                            {"ratio_max", 1.1},
+                            {"ratio_spread", 110.0},
+                            {"n_configs", 12.0},
+                            {"n_configs_reported", 12.0},
+                            {"n_correct_frac", 1.0},
+                            {"n_evals", 9.0},
+                            {"noise_known", true},
+                            {"noise_rel", 0.01},
+                            {"effect_rel", 0.03},
+                            {"evals_since_improve", 0.0},
+                            {"loggap_top3_share", 0.9}}),
+            "gap_triage");
+}
+
+TEST(BankOfThisProject, ChallengesALimitThatLeavesTimeOutside) {
+  const std::string category = first_category({{"geomean", 0.7},
+                                               {"goal", 1.0},
+                                               {"claims_limit", true},
+                                               {"outside_share", 0.2},
+                                               {"ratio_min", 0.6},
+                                               {"ratio_max", 0.9},
+                                               {"ratio_spread", 1.5},
+                                               {"n_correct_frac", 1.0},
+                                               {"noise_known", true},
+                                               {"noise_rel", 0.01},
+                                               {"n_evals", 9.0},
+                                               {"evals_since_improve", 3.0}});
+  EXPECT_TRUE(category == "challenge_a_limit" || category == "bound_differencing") << category;
+}
+
+TEST(BankOfThisProject, DoubtsTheGridWhereAllIsRightAndCalledDone) {
+  EXPECT_EQ(first_category({{"geomean", 1.2},
+                            {"goal", 1.0},
+                            {"claims_done", true},
+                            {"n_correct_frac", 1.0},
+                            {"axes_unswept", 4.0},
+                            {"scenario_features_never", 2.0},
+                            {"ratio_min", 1.0},
+                            {"ratio_max", 1.4},
+                            {"ratio_spread", 1.4},
+                            {"n_configs", 40.0},
+                            {"noise_known", true},
+                            {"noise_rel", 0.01},
+                            {"n_evals", 9.0},
+                            {"evals_since_improve", 2.0}}),
+            "benchmark_validity");
+}
+
+TEST(BankOfThisProject, AsksHowAClaimOfTheGoalFarBelowItIsMeant) {
+  const std::string category = first_category({{"geomean", 0.48},
+                                               {"goal", 1.0},
+                                               {"claims_done", true},
+                                               {"n_correct_frac", 1.0},
+                                               {"axes_unswept", 4.0},
+                                               {"ratio_min", 0.3},
+                                               {"ratio_max", 0.7},
+                                               {"ratio_spread", 2.3},
+                                               {"n_configs", 26.0},
+                                               {"noise_known", true},
+                                               {"noise_rel", 0.01},
+                                               {"n_evals", 9.0},
+                                               {"evals_since_improve", 0.0}});
+  EXPECT_TRUE(category == "agent_process" || category == "measurement_check") << category;
+}
+
+TEST(BankOfThisProject, AsksNothingWhereNothingIsWrong) {
+  EXPECT_EQ(first_category({{"geomean", 0.8},
+                            {"goal", 1.0},
+                            {"n_correct_frac", 1.0},
+                            {"ratio_min", 0.7},
+                            {"ratio_max", 0.9},
+                            {"ratio_spread", 1.3},
+                            {"n_configs", 12.0},
+                            {"noise_known", true},
+                            {"n_configs_reported", 12.0},
+                            {"noise_rel", 0.01},
+                            {"effect_rel", 0.08},
+                            {"n_evals", 9.0},
+                            {"evals_since_improve", 0.0},
+                            {"geomean_up", true},
+                            {"edits_since_bench", 0.0}}),
+            "none");
 }
 
 TEST(Questioners, SpeakAtTheSameMomentsInTheSameForm) {

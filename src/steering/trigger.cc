@@ -91,7 +91,7 @@ double severity_of(const TriggerNode& node, const signals::SignalSet& signals) {
   if (decide(node, signals) != Truth::kTrue) return 0;
   if (node.kind == NodeKind::kOr) return std::max(severity_of(*node.left, signals), severity_of(*node.right, signals));
   if (node.kind == NodeKind::kAnd) return std::min(severity_of(*node.left, signals), severity_of(*node.right, signals));
-  if (node.kind != NodeKind::kCompare || node.left->type == NodeType::kWord) return 1;
+  if (node.kind != NodeKind::kCompare || node.left->type == NodeType::kWord || node.text == "==") return 1;
   const double left = *number_of(*node.left, signals), right = *number_of(*node.right, signals);
   return std::min(kTopSeverity, std::abs(left - right) / (right == 0 ? 1 : std::abs(right)));
 }

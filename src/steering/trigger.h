@@ -48,8 +48,8 @@ class Trigger {
 
   Truth evaluate(const signals::SignalSet& signals) const;
 
-  /// How far past its thresholds a trigger that fires is, in units of the threshold, 0 to 10; a truth counts 1. The
-  /// weakest part of an AND counts, the strongest of an OR. 0 where it does not fire.
+  /// How far past its thresholds a trigger that fires is, in units of the threshold, 0 to 10; a truth or an equality
+  /// counts 1. The weakest part of an AND counts, the strongest of an OR. 0 where it does not fire.
   double severity(const signals::SignalSet& signals) const;
 
   /// The parts that decide, with their values: "frac_of_bound (0.41) < 0.7: true".
