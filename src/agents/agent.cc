@@ -3,7 +3,7 @@
 namespace ks::agents {
 namespace {
 
-constexpr const char* kStepNames[] = {"evaluate", "claim", "worked", "stop"};
+constexpr const char* kStepNames[] = {"evaluate", "claim", "ask", "worked", "stop"};
 
 Json figures_json(const EvaluationFigures& figures) {
   Json scenarios = Json::array();
@@ -80,12 +80,12 @@ AgentStep step_from_json(const Json& json) {
   AgentStep step;
   const std::string kind = base::require<std::string>(json, "kind", "the agent's step");
   bool known = false;
-  for (int i = 0; i < 4; ++i)
+  for (int i = 0; i < 5; ++i)
     if (kind == kStepNames[i]) {
       step.kind = static_cast<AgentStep::Kind>(i);
       known = true;
     }
-  if (!known) throw Error("the agent's step: unknown kind \"{}\"; known: evaluate, claim, worked, stop", kind);
+  if (!known) throw Error("the agent's step: unknown kind \"{}\"; known: evaluate, claim, ask, worked, stop", kind);
   step.text = base::value_or<std::string>(json, "text", "");
   step.claims = base::value_or<std::vector<std::string>>(json, "claims", {});
   step.filter = base::value_or<std::string>(json, "filter", "");

@@ -50,6 +50,7 @@ struct AgentContext {
   int evaluations_left = 1 << 30;
   std::string goal_state;                      ///< of the last evaluation: "met", "not_met", "undecided", ""
   std::vector<EvaluationFigures> history;      ///< every evaluation so far
+  std::string last_table;                      ///< the last evaluation as people read it
   std::vector<AgentMessage> messages;          ///< every message so far
   size_t new_messages = 0;                     ///< how many of them, from the end, it has not seen
 };
@@ -59,6 +60,7 @@ struct AgentStep {
   enum class Kind {
     kEvaluate,  ///< judge the candidate as it lies in the folder now
     kClaim,     ///< it says that something holds ("the goal is reached", "nothing more is possible")
+    kAsk,       ///< it wants a question
     kWorked,    ///< it did something that the trace should hold; ask again
     kStop       ///< it will do nothing more
   };

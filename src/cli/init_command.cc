@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "base/error.h"
+#include "base/file.h"
+
 #include "cli/commands.h"
 #include "evaluator/operators.h"
 

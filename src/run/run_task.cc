@@ -144,6 +144,12 @@ bool take_turn(Session& session) {
       if (is_met) session.end_reason = "goal met";
       return is_met || !session.end_reason.empty();
     }
+    case agents::AgentStep::Kind::kAsk: {
+      session.context.new_messages = 0;
+      const auto asked = run_stage(session, "ask", [&] { return ask_question(session, false); });
+      if (asked) send_message(session, "questioner", {asked->text, asked->focus, false});
+      return false;
+    }
     case agents::AgentStep::Kind::kWorked: return false;
     case agents::AgentStep::Kind::kStop: session.end_reason = "the agent stopped: " + step.text; return true;
   }

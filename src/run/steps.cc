@@ -101,6 +101,8 @@ void evaluate_version(Session& session, const agents::AgentStep& step) {
   core::write_evaluation(evaluation, session.paths.record(number));
   const std::string hash = judge::content_hash(session.paths.snapshot() / session.context.candidate);
   take_evaluation(session, evaluation, number, step.memo, is_partial);
+  constexpr size_t kAgentColumns = 120;
+  session.context.last_table = evaluator::evaluation_table(evaluation, kAgentColumns);
   if (!is_partial) session.evaluated_hash = hash;
   const auto& figures = session.context.history.back();
   session.record("evaluation", {{"number", number},
