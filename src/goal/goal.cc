@@ -12,9 +12,10 @@ namespace ks::goal {
 struct Node {
   enum class Kind { kAnd, kOr, kNot, kCompare } kind = Kind::kCompare;
   std::unique_ptr<Node> left, right;
-  std::string name, compare;          ///< of a comparison: the figure and the sign
-  std::optional<double> number;       ///< the other side: a number …
-  std::string other;                  ///< … or a figure
+  std::string name, compare;     ///< of a comparison: the figure and the sign
+  bool is_percent = false;       ///< the number is a percentage of all scenarios
+  std::optional<double> number;  ///< the other side: a number …
+  std::string other;             ///< … or a figure
 };
 
 namespace {
@@ -39,9 +40,13 @@ std::vector<Token> split(const std::string& text) {
     }
     size_t end = i + 1;
     if (std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '_') {
-      while (end < text.size() && (std::isalnum(static_cast<unsigned char>(text[end])) != 0 || std::string("._-:/").find(text[end]) != std::string::npos)) ++end;
+      while (end < text.size() && (std::isalnum(static_cast<unsigned char>(text[end])) != 0 ||
+                                   std::string("._-:/").find(text[end]) != std::string::npos))
+        ++end;
     } else if (std::isdigit(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '-') {
-      while (end < text.size() && (std::isalnum(static_cast<unsigned char>(text[end])) != 0 || text[end] == '.' || ((text[end] == '-' || text[end] == '+') && std::tolower(text[end - 1]) == 'e'))) ++end;
+      while (end < text.size() && (std::isalnum(static_cast<unsigned char>(text[end])) != 0 || text[end] == '.' ||
+                                   ((text[end] == '-' || text[end] == '+') && std::tolower(text[end - 1]) == 'e')))
+        ++end;
     } else if (end < text.size() && text[end] == '=' && std::string("<>=!").find(c) != std::string::npos) {
       ++end;
     }
@@ -59,7 +64,8 @@ class Parser {
 
   std::unique_ptr<Node> parse() {
     auto root = either();
-    if (!now().text.empty()) fail(fmt::format("\"{}\" is not expected here; join comparisons with \"and\" or \"or\"", now().text));
+    if (!now().text.empty())
+      fail(fmt::format("\"{}\" is not expected here; join comparisons with \"and\" or \"or\"", now().text));
     return root;
   }
 
@@ -70,7 +76,9 @@ class Parser {
     ++at_;
     return true;
   }
-  [[noreturn]] void fail(const std::string& what) const { throw Error("goal \"{}\", column {}: {}", text_, now().column, what); }
+  [[noreturn]] void fail(const std::string& what) const {
+    throw Error("goal \"{}\", column {}: {}", text_, now().column, what);
+  }
 
   std::unique_ptr<Node> join(Node::Kind kind, std::unique_ptr<Node> left, std::unique_ptr<Node> right) {
     auto node = std::make_unique<Node>();
@@ -105,10 +113,20 @@ class Parser {
     if (std::find(names.begin(), names.end(), head) == names.end()) {
       const auto near = base::nearest_word(head, names);
       fail(word.empty() ? "a figure is missing; known: " + fmt::format("{}", fmt::join(names, ", "))
-                        : fmt::format("unknown figure \"{}\"{}; known: {}, and NAME.BASELINE", word, near.empty() ? "" : " (did you mean " + near + "?)", fmt::join(names, ", ")));
+                        : fmt::format("unknown figure \"{}\"{}; known: {}, and NAME.BASELINE", word,
+                                      near.empty() ? "" : " (did you mean " + near + "?)", fmt::join(names, ", ")));
     }
     ++at_;
     return word;
+  }
+  /// Takes a percent sign after a number; only counts of scenarios have percentages.
+  bool is_percent(const std::string& name) {
+    if (now().text != "%") return false;
+    const std::string head = name.substr(0, name.find('.'));
+    if (head != "parity" && head != "correct")
+      fail(fmt::format("a percentage is of scenarios; \"{}\" is no count of them", name));
+    ++at_;
+    return true;
   }
   std::unique_ptr<Node> comparison() {
     auto node = std::make_unique<Node>();
@@ -124,6 +142,7 @@ class Parser {
     if (!value.empty() && error == std::errc() && end == value.data() + value.size()) {
       node->number = number;
       ++at_;
+      node->is_percent = is_percent(node->name);
     } else {
       node->other = figure();
     }
@@ -142,7 +161,11 @@ std::optional<double> value_of(const Figures& figures, const std::string& name) 
 
 Decision compare(const Node& node, const Figures& figures) {
   const auto left = value_of(figures, node.name);
-  const auto right = node.number ? node.number : value_of(figures, node.other);
+  auto right = node.number ? node.number : value_of(figures, node.other);
+  if (node.is_percent) {
+    const auto all = value_of(figures, "all");
+    right = all ? std::optional<double>(*node.number / 100 * *all) : std::nullopt;
+  }
   if (!left || !right) return Decision::kUndecided;
   bool holds = false;
   if (node.compare == ">=") holds = *left >= *right;
@@ -156,10 +179,14 @@ Decision compare(const Node& node, const Figures& figures) {
 
 Decision decide_node(const Node& node, const Figures& figures) {
   switch (node.kind) {
-    case Node::Kind::kCompare: return compare(node, figures);
-    case Node::Kind::kAnd: return std::min(decide_node(*node.left, figures), decide_node(*node.right, figures));
-    case Node::Kind::kOr: return std::max(decide_node(*node.left, figures), decide_node(*node.right, figures));
-    case Node::Kind::kNot: break;
+    case Node::Kind::kCompare:
+      return compare(node, figures);
+    case Node::Kind::kAnd:
+      return std::min(decide_node(*node.left, figures), decide_node(*node.right, figures));
+    case Node::Kind::kOr:
+      return std::max(decide_node(*node.left, figures), decide_node(*node.right, figures));
+    case Node::Kind::kNot:
+      break;
   }
   const Decision inner = decide_node(*node.left, figures);
   return inner == Decision::kUndecided ? inner : inner == Decision::kMet ? Decision::kNotMet : Decision::kMet;
@@ -172,8 +199,10 @@ void explain_node(const Node& node, const Figures& figures, std::vector<std::str
     return;
   }
   const auto value = value_of(figures, node.name);
-  lines.push_back(fmt::format("{} ({}) {} {}: {}", node.name, value ? fmt::format("{:.4g}", *value) : "undefined", node.compare,
-                              node.number ? fmt::format("{}", *node.number) : node.other, decision_name(compare(node, figures))));
+  lines.push_back(fmt::format("{} ({}) {} {}: {}", node.name, value ? fmt::format("{:.4g}", *value) : "undefined",
+                              node.compare,
+                              node.number ? fmt::format("{}{}", *node.number, node.is_percent ? "%" : "") : node.other,
+                              decision_name(compare(node, figures))));
 }
 
 std::optional<double> find_target(const Node& node, const std::string& name) {
@@ -187,9 +216,12 @@ std::optional<double> find_target(const Node& node, const std::string& name) {
 
 const char* decision_name(Decision decision) {
   switch (decision) {
-    case Decision::kMet: return "met";
-    case Decision::kNotMet: return "not_met";
-    case Decision::kUndecided: break;
+    case Decision::kMet:
+      return "met";
+    case Decision::kNotMet:
+      return "not_met";
+    case Decision::kUndecided:
+      break;
   }
   return "undecided";
 }
@@ -216,7 +248,9 @@ Goal::~Goal() = default;
 Goal::Goal(Goal&&) noexcept = default;
 Goal& Goal::operator=(Goal&&) noexcept = default;
 
-Decision Goal::decide(const Figures& figures) const { return decide_node(*root_, figures); }
+Decision Goal::decide(const Figures& figures) const {
+  return decide_node(*root_, figures);
+}
 
 std::vector<std::string> Goal::explain(const Figures& figures) const {
   std::vector<std::string> lines;
@@ -224,6 +258,8 @@ std::vector<std::string> Goal::explain(const Figures& figures) const {
   return lines;
 }
 
-std::optional<double> Goal::target(const std::string& name) const { return find_target(*root_, name); }
+std::optional<double> Goal::target(const std::string& name) const {
+  return find_target(*root_, name);
+}
 
 }  // namespace ks::goal

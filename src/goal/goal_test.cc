@@ -48,6 +48,15 @@ TEST(Goal, ATypoNamesItsColumnAndTheNearestWord) {
   EXPECT_NE(error_of("").find("a figure is missing"), std::string::npos);
 }
 
+TEST(Goal, CountsMayBePercentagesOfAllScenarios) {
+  auto twelve = figures(1.2, 9, 12, 1);
+  twelve["parity"] = 9;
+  EXPECT_EQ(Goal("parity >= 75% and correct >= 75 %").decide(twelve), Decision::kMet);
+  EXPECT_EQ(Goal("parity >= 76%").decide(twelve), Decision::kNotMet);
+  EXPECT_EQ(Goal("parity >= 75%").explain(twelve)[0], "parity (9) >= 75%: met");
+  EXPECT_NE(error_of("geomean >= 90%").find("column 14: a percentage is of scenarios"), std::string::npos);
+}
+
 TEST(Goal, ExplainsEachComparison) {
   const auto lines = Goal("geomean >= 1.0 and correct == all").explain(figures(0.5, 12, 12, 1));
   ASSERT_EQ(lines.size(), 2u);
