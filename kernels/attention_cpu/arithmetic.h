@@ -9,6 +9,7 @@ struct FloatArithmetic {
   using Unit = float;
   using Element = float;
   static constexpr int kPerUnit = 1;
+  static constexpr float kSlack = 8.0f;
 
   static HWY_INLINE Vec broadcast(const Unit* at) { return hn::Set(kFloats, *at); }
   static HWY_INLINE Vec load(const Unit* at) { return hn::LoadU(kFloats, at); }
@@ -30,6 +31,7 @@ struct PairArithmetic {
   using Unit = uint32_t;
   using Element = uint16_t;
   static constexpr int kPerUnit = 2;
+  static constexpr float kSlack = 0.0f;
 
   static HWY_INLINE Vec broadcast(const Unit* at) {
     return Vec{_mm512_castsi512_ps(_mm512_set1_epi32(static_cast<int>(*at)))};
@@ -51,21 +53,22 @@ struct PairArithmetic {
 };
 #endif
 
-/// sums[r][n] += sum over k of a[k * kStepA + r * kRowA] * b[k * step_b + n * kLanes]. All sums stay in registers.
-template <class Arithmetic, int kRows, int kVectors, int kStepA, int kRowA>
-HWY_INLINE void multiply(const typename Arithmetic::Unit* HWY_RESTRICT a, const typename Arithmetic::Unit* HWY_RESTRICT b,
-                         int64_t step_b, int64_t count, Vec (&sums)[kRows][kVectors]) {
+/// sums[r][n] += sum over k of a[k + r * row_a] * b[k * step_b + n * kLanes]. All sums stay in registers.
+template <class Arithmetic, int kRows, int kVectors>
+HWY_INLINE void multiply(const typename Arithmetic::Unit* HWY_RESTRICT a, int64_t row_a,
+                         const typename Arithmetic::Unit* HWY_RESTRICT b, int64_t step_b, int64_t count,
+                         Vec (&sums)[kRows][kVectors]) {
   for (int64_t k = 0; k < count; ++k) {
     Vec columns[kVectors];
 #pragma GCC unroll 16
     for (int n = 0; n < kVectors; ++n) columns[n] = Arithmetic::load(b + n * kLanes);
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
-      const Vec row = Arithmetic::broadcast(a + r * kRowA);
+      const Vec row = Arithmetic::broadcast(a + r * row_a);
 #pragma GCC unroll 16
       for (int n = 0; n < kVectors; ++n) sums[r][n] = Arithmetic::add_product(row, columns[n], sums[r][n]);
     }
-    a += kStepA;
+    ++a;
     b += step_b;
   }
 }
@@ -80,7 +83,7 @@ HWY_NOINLINE void score_panel(const typename Arithmetic::Unit* HWY_RESTRICT quer
   for (int r = 0; r < kRows; ++r)
 #pragma GCC unroll 16
     for (int n = 0; n < kVectors; ++n) sums[r][n] = hn::Zero(kFloats);
-  multiply<Arithmetic, kRows, kVectors, kMicroRows, 1>(query, panel, kPanelKeys, units, sums);
+  multiply<Arithmetic, kRows, kVectors>(query, units, panel, kPanelKeys, units, sums);
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
     Vec top = hn::LoadU(kFloats, largest + r * kLanes);
@@ -103,7 +106,7 @@ HWY_NOINLINE void add_values(const typename Arithmetic::Unit* HWY_RESTRICT weigh
   for (int r = 0; r < kRows; ++r)
 #pragma GCC unroll 16
     for (int n = 0; n < kVectors; ++n) sums[r][n] = hn::LoadU(kFloats, output + r * columns + n * kLanes);
-  multiply<Arithmetic, kRows, kVectors, 1, kKeyBlock / Arithmetic::kPerUnit>(weights, values, columns, units, sums);
+  multiply<Arithmetic, kRows, kVectors>(weights, kKeyBlock / Arithmetic::kPerUnit, values, columns, units, sums);
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r)
 #pragma GCC unroll 16

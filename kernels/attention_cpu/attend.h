@@ -101,22 +101,18 @@ class Tile {
     capped_ = s_.softcap > 0 || !(scale_ > 0);
   }
 
-  /// Queries by micro tiles, each with its rows side by side: query[tile][unit][kMicroRows].
+  /// Query rows one behind the other, in the type of the arithmetic.
   void load_queries() {
-    auto* room = at<float>(context_.workspace.scores);  // long enough for a row, or else the block's
-    if (s_.key_dim > kMicroRows * kKeyBlock) room = at<float>(context_.workspace.block);
-    auto* query = at<Element>(context_.workspace.query);
-    constexpr int kPer = Arithmetic::kPerUnit;
+    auto* room = at<float>(context_.workspace.block);
+    const int64_t columns = layout_.key_units * Arithmetic::kPerUnit;
     for (int64_t r = 0; r < rows_; ++r) {
-      load_query(context_.call, s_, member_, states_[r].row, states_[r].head, room);
-      Element* to = query + (r / kMicroRows * layout_.key_units * kMicroRows + r % kMicroRows) * kPer;
-      for (int64_t c = 0; c < layout_.key_units * kPer; ++c) {
-        const float value = c < s_.key_dim ? room[c] : 0.0f;
-        Element& element = to[c / kPer * kMicroRows * kPer + c % kPer];
-        if constexpr (kPer == 1)
-          element = value;
-        else
-          element = to_bf16(value);
+      Element* row = at<Element>(context_.workspace.query) + r * columns;
+      if constexpr (Arithmetic::kPerUnit == 1) {
+        load_query(context_.call, s_, member_, states_[r].row, states_[r].head, row);
+      } else {
+        load_query(context_.call, s_, member_, states_[r].row, states_[r].head, room);
+        for (int64_t c = 0; c < s_.key_dim; ++c) row[c] = to_bf16(room[c]);
+        if (columns > s_.key_dim) row[s_.key_dim] = 0;
       }
     }
   }
@@ -169,9 +165,10 @@ class Tile {
     if (masked) mask_scores({state.keys.begin - start, state.keys.end - start}, scores, from, to, largest);
     const float to_log2 = capped_ ? 1.0f : scale_ * kLog2E;
     const Vec top = hn::Mul(hn::LoadU(kFloats, largest), hn::Set(kFloats, to_log2));
-    if (!hn::AllTrue(kFloats, hn::Le(top, hn::Set(kFloats, state.maximum + kSlack)))) {
+    if (!hn::AllTrue(kFloats, hn::Le(top, hn::Set(kFloats, state.maximum + Arithmetic::kSlack)))) {
       const float score = hn::GetLane(hn::MaxOfLanes(kFloats, top));
-      if (score > state.maximum) raise_maximum(score, state, sum, output_ + r * layout_.value_columns, layout_.value_columns);
+      if (score > state.maximum)
+        raise_maximum(score, state, sum, output_ + r * layout_.value_columns, layout_.value_columns);
     }
     Element* weights = at<Element>(context_.workspace.weights) + i * kKeyBlock;
     if (masked)
@@ -193,8 +190,10 @@ class Tile {
       maximum = top;
     }
     const int64_t row = member_.first_row + state.row;
-    float* lse = context_.call.lse + member_.batch * s_.lse_batch_stride + state.head * s_.lse_head_stride + row * s_.lse_row_stride;
-    *lse = sum > 0 ? static_cast<float>((static_cast<double>(maximum) + std::log2(sum)) / 1.4426950408889634) : kNothing;
+    float* lse = context_.call.lse + member_.batch * s_.lse_batch_stride + state.head * s_.lse_head_stride +
+                 row * s_.lse_row_stride;
+    *lse =
+        sum > 0 ? static_cast<float>((static_cast<double>(maximum) + std::log2(sum)) / 1.4426950408889634) : kNothing;
     float* output = output_ + r * layout_.value_columns;
     if (factor == 0) std::memset(output, 0, sizeof(float) * static_cast<size_t>(layout_.value_columns));
     store_row(context_.call.output, s_.output_dtype,

@@ -12,7 +12,9 @@ namespace ks::attention_cpu {
 namespace {
 
 /// Are the products of this shape made of bfloat16 pairs?
-bool uses_pairs(const Shape& s) { return kPairProducts && (s.query_dtype == KS_BF16 || s.query_dtype == KS_E4M3); }
+bool uses_pairs(const Shape& s) {
+  return kPairProducts && (s.query_dtype == KS_BF16 || s.query_dtype == KS_E4M3);
+}
 
 /// Calls with FloatArithmetic or PairArithmetic, as the shape wants.
 template <class Function>
@@ -23,7 +25,9 @@ void with_arithmetic(const Shape& s, Function&& call) {
   call(FloatArithmetic{});
 }
 
-bool shares_blocks(int64_t rows, int64_t group) { return rows * group > kRowTile; }
+bool shares_blocks(int64_t rows, int64_t group) {
+  return rows * group > kRowTile;
+}
 
 /// Packed blocks for which there must be room: as many as the members can have between them.
 int64_t most_blocks(const Shape& s) {
@@ -116,9 +120,12 @@ void run(const Call& call, const Shape& s) {
   const Workspace workspace = workspace_of<Arithmetic>(s);
   auto* scratch = static_cast<char*>(call.context.scratch);
   const Context<Arithmetic> context{
-      call,      s,
-      layout_of<Arithmetic>(s), workspace,
-      reinterpret_cast<typename Arithmetic::Unit*>(scratch + kMostThreads * workspace.bytes), s.query_heads / s.kv_heads};
+      call,
+      s,
+      layout_of<Arithmetic>(s),
+      workspace,
+      reinterpret_cast<typename Arithmetic::Unit*>(scratch + kMostThreads * workspace.bytes),
+      s.query_heads / s.kv_heads};
   const int count = std::clamp(call.context.threads, 1, kMostThreads);
   std::atomic<int64_t> to_pack{0}, to_attend{0};
   Meeting packed(count);
@@ -152,7 +159,9 @@ ks_status ks_sizes(const ks_attention_fwd_shape* shape, ks_buffer_sizes* sizes) 
   return KS_OK;
 }
 
-ks_status ks_plan(const ks_attention_fwd_shape*, void*) { return KS_OK; }
+ks_status ks_plan(const ks_attention_fwd_shape*, void*) {
+  return KS_OK;
+}
 
 ks_status ks_run(const ks_attention_fwd_call* call) {
   using namespace ks::attention_cpu;

@@ -1,5 +1,5 @@
-// Loads and stores of the ABI's element types, a row at a time, into the two types that the kernel computes in: float, and
-// bfloat16 pairs where the machine multiplies them.
+// Loads and stores of the ABI's element types, a row at a time, into the two types that the kernel computes in: float,
+// and bfloat16 pairs where the machine multiplies them.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -51,7 +51,9 @@ inline uint8_t to_e4m3(float value) {
   return static_cast<uint8_t>(sign | std::min(code, 0x7E));
 }
 
-inline size_t element_bytes(int32_t dtype) { return dtype == KS_F32 ? 4 : dtype == KS_E4M3 ? 1 : 2; }
+inline size_t element_bytes(int32_t dtype) {
+  return dtype == KS_F32 ? 4 : dtype == KS_E4M3 ? 1 : 2;
+}
 
 inline void load_row(const void* data, int32_t dtype, int64_t at, int64_t columns, float* __restrict out) {
   if (dtype == KS_F32) {
@@ -80,7 +82,8 @@ inline void load_row(const void* data, int32_t dtype, int64_t at, int64_t column
   }
 }
 
-inline void store_row(void* data, int32_t dtype, int64_t at, int64_t columns, const float* __restrict in, float factor) {
+inline void store_row(void* data, int32_t dtype, int64_t at, int64_t columns, const float* __restrict in,
+                      float factor) {
   if (dtype == KS_F32) {
     float* row = static_cast<float*>(data) + at;
     for (int64_t c = 0; c < columns; ++c) row[c] = in[c] * factor;

@@ -1,5 +1,5 @@
-// Packing of a key block: keys transposed into panels of kPanelKeys (so that a vector holds one column of as many keys),
-// values with their columns padded to whole vectors. Keys that no row may see are not read and packed as zeros.
+// Packing of a key block: keys transposed into panels of kPanelKeys (so that a vector holds one column of as many
+// keys), values with their columns padded to whole vectors. Keys that no row may see are not read and packed as zeros.
 #pragma once
 #include "arithmetic.h"
 #include "members.h"
@@ -45,7 +45,8 @@ inline void transpose_16(const uint32_t* rows, int64_t stride, uint32_t* to) {
   // a[4 q + c] holds, in its 128-bit lane l, column 4 l + c of rows 4 q .. 4 q + 3.
 #pragma GCC unroll 4
   for (int c = 0; c < 4; ++c) {
-    const __m512i low01 = _mm512_shuffle_i32x4(a[c], a[4 + c], 0x88), low23 = _mm512_shuffle_i32x4(a[8 + c], a[12 + c], 0x88);
+    const __m512i low01 = _mm512_shuffle_i32x4(a[c], a[4 + c], 0x88),
+                  low23 = _mm512_shuffle_i32x4(a[8 + c], a[12 + c], 0x88);
     const __m512i high01 = _mm512_shuffle_i32x4(a[c], a[4 + c], 0xDD);
     const __m512i high23 = _mm512_shuffle_i32x4(a[8 + c], a[12 + c], 0xDD);
     _mm512_storeu_si512(to + c * kPanelKeys, _mm512_shuffle_i32x4(low01, low23, 0x88));
@@ -63,6 +64,16 @@ inline void transpose(const uint32_t* rows, int64_t stride, int64_t columns, uin
 #endif
   for (; c < columns; ++c)
     for (int r = 0; r < kLanes; ++r) to[c * kPanelKeys + r] = rows[r * stride + c];
+}
+
+constexpr int64_t kAhead = 8;  // @tune kAhead {8, 16, 24, 32, 64}
+
+/// Asks for a row kAhead keys further on. Rows of one head lie kilobytes apart, so that the hardware does not guess
+/// them.
+inline void prefetch_row(const void* data, int32_t dtype, int64_t at, int64_t columns) {
+  const size_t bytes = element_bytes(dtype);
+  const char* row = static_cast<const char*>(data) + static_cast<size_t>(at) * bytes;
+  for (size_t byte = 0; byte < static_cast<size_t>(columns) * bytes; byte += 64) __builtin_prefetch(row + byte);
 }
 
 /// Room for kLanes unpacked rows.
@@ -86,6 +97,8 @@ void pack_keys(const Call& call, const Shape& s, const Layout& layout, const Mem
       auto* row = room + r * layout.key_units;
       const int64_t key = first + j + r;
       row[layout.key_units - 1] = 0;
+      if (key + kAhead < readable.end)
+        prefetch_row(call.key, s.kv_dtype, key_at(call, s, m, g, key + kAhead), s.key_dim);
       if (key >= readable.begin && key < readable.end)
         load_row(call.key, s.kv_dtype, key_at(call, s, m, g, key), s.key_dim, reinterpret_cast<Element*>(row));
       else
@@ -103,6 +116,8 @@ void pack_values(const Call& call, const Shape& s, const Layout& layout, const M
   const int64_t columns = layout.value_columns;
   const auto load = [&](int64_t key, Element* row) {
     std::memset(row + s.value_dim, 0, sizeof(Element) * static_cast<size_t>(columns - s.value_dim));
+    if (key + kAhead < readable.end)
+      prefetch_row(call.value, s.kv_dtype, value_at(call, s, m, g, key + kAhead), s.value_dim);
     if (key >= readable.begin && key < readable.end)
       load_row(call.value, s.kv_dtype, value_at(call, s, m, g, key), s.value_dim, row);
     else

@@ -1,13 +1,13 @@
-// The online softmax of a micro tile against a key block: scores become weights, and the running maximum and sum of each
-// row follow. Everything is in logarithms to base 2. The maximum moves only when a score exceeds it by more than
-// kSlack, so that in nearly all blocks nothing has to be rescaled; weights are then at most 2^kSlack.
+// The online softmax of a micro tile against a key block: scores become weights, and the running maximum and sum of
+// each row follow. Everything is in logarithms to base 2. In float the maximum moves only when a score exceeds it by
+// more than kSlack, so that in nearly all blocks nothing has to be rescaled; weights are then at most 2^kSlack. With
+// bfloat16 weights it moves at once: the largest weight is then exactly 1, and not rounded.
 #pragma once
 #include "arithmetic.h"
 #include "members.h"
 
 namespace ks::attention_cpu {
 
-constexpr float kSlack = 8.0f;
 constexpr float kNothing = -std::numeric_limits<float>::infinity();
 constexpr float kLog2E = 1.44269504f;
 
@@ -18,7 +18,7 @@ struct RowState {
   int64_t row, head;
 };
 
-/// 2^x for x <= kSlack; below -126 it stays 2^-126.
+/// 2^x for x <= Arithmetic::kSlack; below -126 it stays 2^-126.
 template <class Arithmetic>
 HWY_INLINE Vec exp2(Vec x) {
   const hn::RebindToSigned<FloatTag> integers;
@@ -49,7 +49,8 @@ inline void mask_scores(Interval visible, float* scores, int64_t begin, int64_t 
   Vec top = none;
   for (int64_t j = begin; j < end; j += kLanes) {
     const Vec index = hn::Iota(kFloats, static_cast<float>(j));
-    const Vec seen = hn::IfThenElse(hn::And(hn::Ge(index, from), hn::Lt(index, to)), hn::LoadU(kFloats, scores + j), none);
+    const Vec seen =
+        hn::IfThenElse(hn::And(hn::Ge(index, from), hn::Lt(index, to)), hn::LoadU(kFloats, scores + j), none);
     hn::StoreU(seen, kFloats, scores + j);
     top = hn::Max(top, seen);
   }
