@@ -194,6 +194,22 @@ CLI::App* add(CLI::App* trace, const std::shared_ptr<Options>& options, const ch
   return command;
 }
 
+std::pair<CLI::App*, CLI::App*> add_copying_commands(CLI::App* trace, const std::shared_ptr<Options>& options) {
+  auto* exporter = add(trace, options, "export", "Write a trace in another format",
+                       "Example: kernelseek trace export runs/attention --to atif --out run.json", export_command);
+  exporter->add_option("path", options->paths, "A transcript or a run")->required()->expected(1);
+  exporter->add_option("--to", options->to, "atif or csv")
+      ->check(CLI::IsMember({"atif", "csv"}))
+      ->capture_default_str();
+  exporter->add_option("--out", options->out, "File (default: standard output)");
+
+  auto* importer = add(trace, options, "import", "Copy a transcript into a run of ours",
+                       "Example: kernelseek trace import session.jsonl --out runs/theirs", import_command);
+  importer->add_option("path", options->paths, "A transcript")->required()->expected(1);
+  importer->add_option("--out", options->out, "Folder of the run")->required();
+  return {exporter, importer};
+}
+
 }  // namespace
 
 void add_trace_command(CLI::App& app) {
@@ -233,20 +249,9 @@ void add_trace_command(CLI::App& app) {
   query->add_flag("--csv", options->csv, "As CSV");
   query->add_flag("--json", options->json, "For programs");
 
-  auto* exporter = add(trace, options, "export", "Write a trace in another format",
-                       "Example: kernelseek trace export runs/attention --to atif --out run.json", export_command);
-  exporter->add_option("path", options->paths, "A transcript or a run")->required()->expected(1);
-  exporter->add_option("--to", options->to, "atif or csv")
-      ->check(CLI::IsMember({"atif", "csv"}))
-      ->capture_default_str();
-  exporter->add_option("--out", options->out, "File (default: standard output)");
-
-  auto* importer = add(trace, options, "import", "Copy a transcript into a run of ours",
-                       "Example: kernelseek trace import session.jsonl --out runs/theirs", import_command);
-  importer->add_option("path", options->paths, "A transcript")->required()->expected(1);
-  importer->add_option("--out", options->out, "Folder of the run")->required();
-
-  for (auto* command : {stats, show, exporter, importer}) command->add_option("--format", options->format, format_help);
+  auto [exporter, importer] = add_copying_commands(trace, options);
+  for (CLI::App* command : {stats, show, exporter, importer})
+    command->add_option("--format", options->format, format_help);
 }
 
 }  // namespace ks::cli

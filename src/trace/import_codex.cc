@@ -32,7 +32,8 @@ class CodexImporter final : public Importer {
   void add_usage(const Totals& usage, double time);
   std::string stream_event(const std::string& type, Json& json, double time);
   std::string stream_item(const std::string& type, Json& item, double time);
-  std::string user_text(std::string text, double time, bool from_event);
+  std::string person_or_program(std::string text, double time, bool from_event);
+  void function_call(const Json& item, const std::string& type, double time);
   std::string tool_output(const Json& item, double time);
   void open(double time) { open_session("main", time, "", "codex", model_); }
 
@@ -76,7 +77,7 @@ std::string CodexImporter::record(Json& json) {
   return "unknown:" + type.substr(0, 40);
 }
 
-std::string CodexImporter::user_text(std::string text, double time, bool from_event) {
+std::string CodexImporter::person_or_program(std::string text, double time, bool from_event) {
   const char* source = machine_source(text);
   if (*source) {
     if (from_event) return "event_repeats_item";
@@ -108,12 +109,27 @@ std::string CodexImporter::tool_output(const Json& item, double time) {
   return "";
 }
 
+void CodexImporter::function_call(const Json& item, const std::string& type, double time) {
+  Json input = value_at(item, type == "function_call" ? "arguments" : "input");
+  if (input.is_string() && type == "function_call") {
+    Counters ignored;
+    auto parsed = parser_.parse_unpadded(input.get_ref<const std::string&>(), ignored);
+    if (parsed)
+      input = std::move(*parsed);
+    else
+      count_problem("arguments_not_json");
+  } else if (input.is_string()) {
+    input = Json{{"input", std::move(input)}};
+  }
+  tool_call("main", time, text_at(item, "call_id"), text_at(item, "name"), std::move(input));
+}
+
 std::string CodexImporter::response_item(Json& item, double time) {
   const std::string type = text_at(item, "type");
   if (type == "message") {
     const std::string role = text_at(item, "role");
     std::string text = joined_text(value_at(item, "content"));
-    if (role == "user") return user_text(std::move(text), time, false);
+    if (role == "user") return person_or_program(std::move(text), time, false);
     const bool is_agent = role == "assistant";
     message("main", time, is_agent ? "agent" : "system", std::move(text), is_agent ? "text" : "system_prompt");
     return "";
@@ -123,18 +139,7 @@ std::string CodexImporter::response_item(Json& item, double time) {
     return "";
   }
   if (type == "function_call" || type == "custom_tool_call") {
-    Json input = value_at(item, type == "function_call" ? "arguments" : "input");
-    if (input.is_string() && type == "function_call") {
-      Counters ignored;
-      auto parsed = parser_.parse_unpadded(input.get_ref<const std::string&>(), ignored);
-      if (parsed)
-        input = std::move(*parsed);
-      else
-        count_problem("arguments_not_json");
-    } else if (input.is_string()) {
-      input = Json{{"input", std::move(input)}};
-    }
-    tool_call("main", time, text_at(item, "call_id"), text_at(item, "name"), std::move(input));
+    function_call(item, type, time);
     return "";
   }
   if (type == "local_shell_call") {
@@ -153,7 +158,7 @@ std::string CodexImporter::response_item(Json& item, double time) {
 
 std::string CodexImporter::event_message(const Json& payload, double time) {
   const std::string type = text_at(payload, "type");
-  if (type == "user_message") return user_text(text_at(payload, "message"), time, true);
+  if (type == "user_message") return person_or_program(text_at(payload, "message"), time, true);
   if (type == "token_count") return token_count(value_at(payload, "info"), time);
   if (type == "agent_message" || type == "agent_reasoning" || type == "exec_command_end" ||
       type == "mcp_tool_call_end" || type == "patch_apply_end" || type == "agent_reasoning_raw_content")

@@ -34,9 +34,7 @@ std::string CursorImporter::record(Json& json) {
     return "";
   }
   if (type == "user") {
-    std::string text = joined_text(content);
-    const char* source = machine_source(text);
-    message("main", time, *source ? "system" : "human", std::move(text), *source ? source : "typed");
+    user_text("main", time, joined_text(content));
     return "";
   }
   if (type == "assistant") {

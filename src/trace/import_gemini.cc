@@ -44,8 +44,7 @@ class GeminiMessages : public Base {
     this->open_session("main", time, "", "gemini-cli", text_at(json, "model"));
     std::string text = joined_text(value_at(json, "content"));
     if (type == "user") {
-      const char* source = machine_source(text);
-      this->message("main", time, *source ? "system" : "human", std::move(text), *source ? source : "typed");
+      this->user_text("main", time, std::move(text));
       return "";
     }
     if (type == "info" || type == "warning" || type == "error") {

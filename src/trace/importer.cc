@@ -61,6 +61,12 @@ void Importer::message(const std::string& session, double time, const char* role
   emit("message", session, time, std::move(body));
 }
 
+void Importer::user_text(const std::string& session, double time, std::string text) {
+  const char* source = machine_source(text);
+  const bool is_machine = *source != '\0';
+  message(session, time, is_machine ? "system" : "human", std::move(text), is_machine ? source : "typed");
+}
+
 void Importer::tool_call(const std::string& session, double time, const std::string& id, const std::string& tool,
                          Json input) {
   if (!calls_.emplace(id, false).second) count_problem("duplicate_call_id");

@@ -66,6 +66,8 @@ class Importer {
   void open_session(const std::string& session, double time, const std::string& parent, const std::string& agent,
                     const std::string& model);
   void message(const std::string& session, double time, const char* role, std::string text, const char* source);
+  /// A text in the user's place: a person's, unless it has the mark of a program.
+  void user_text(const std::string& session, double time, std::string text);
   void tool_call(const std::string& session, double time, const std::string& id, const std::string& tool, Json input);
   void tool_result(const std::string& session, double time, const std::string& id, std::string text, bool is_error);
   void note(const std::string& session, double time, const std::string& source, std::string text = "");

@@ -167,6 +167,32 @@ TEST(Importers, SayWhichFormatsAreKnownWhereAFileIsOfNone) {
   }
 }
 
+TEST(Stats, HaveEachFigureOnTheirPage) {
+  const std::string page = base::read_file(fs::path(KS_SOURCE_DIR) / "docs/formats/stats.md");
+  const Json figures = figures_of(fs::path(KS_SOURCE_DIR) / "tests/traces/kernelseek/trace.jsonl");
+  for (const auto& [key, value] : figures.items()) {
+    if (key == "name" || key == "traces" || key == "formats") continue;
+    EXPECT_NE(std::string::npos, page.find(key)) << key;
+  }
+}
+
+TEST(Stats, AddUpOverTraces) {
+  TraceStats total;
+  int64_t calls = 0, chars = 0;
+  for (const fs::path& file : fixtures()) {
+    const TraceStats stats = stats_of({file, {}}, {});
+    calls += stats.main.tool_calls + stats.helpers.tool_calls;
+    chars += stats.reread.own_chars;
+    total.add(stats);
+  }
+  const Json json = stats_json({}, total)["total"];
+  EXPECT_EQ(11, json["traces"]);
+  EXPECT_EQ(calls, json["tool_calls"]);
+  EXPECT_EQ(chars, json["own_source_reread"]["chars"]);
+  EXPECT_EQ(2, json["plateau"]["champion_step"]);
+  expect_every_record_accounted(json, "total");
+}
+
 // Real transcripts. ----------------------------------------------------------------------------------------------
 
 /// A file below $KS_TRACES; the test is skipped, and counted as such, where that is not set.

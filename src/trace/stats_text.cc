@@ -49,17 +49,7 @@ double ratio(int64_t part, int64_t whole) {
   return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
 }
 
-Json json_of(const TraceStats& stats) {
-  Json json = Json::object();
-  json["name"] = stats.name;
-  json["traces"] = stats.traces;
-  json["formats"] = json_of(stats.formats);
-  json["lines"] = stats.lines;
-  json["records"] = stats.records;
-  json["records_used"] = stats.used;
-  json["records_skipped"] = json_of(stats.skipped);
-  json["problems"] = json_of(stats.problems);
-  json["events"] = stats.events;
+void add_people(const TraceStats& stats, Json& json) {
   json["sessions"] = stats.sessions;
   json["helper_sessions"] = stats.helper_sessions;
   json["helpers_spawned"] = stats.helpers_spawned;
@@ -72,12 +62,9 @@ Json json_of(const TraceStats& stats) {
   json["machine_messages"] = json_of(stats.machine_messages);
   json["questions_by_category"] = json_of(stats.questions_by_category);
   json["agent_messages"] = stats.agent_messages;
-  const int64_t calls = stats.main.tool_calls + stats.helpers.tool_calls;
-  json["tool_calls"] = calls;
-  json["tool_calls_per_human_message"] =
-      stats.human_messages > 0 ? Json(static_cast<double>(calls) / static_cast<double>(stats.human_messages)) : Json();
-  json["main"] = json_of(stats.main);
-  json["helpers"] = json_of(stats.helpers);
+}
+
+void add_measures(const TraceStats& stats, Json& json) {
   const RereadFigures& reread = stats.reread;
   json["tool_result_chars"] = reread.result_chars;
   json["own_source_reread"] = {{"chars", reread.own_chars}, {"share", share(reread.own_chars, reread.result_chars)}};
@@ -99,6 +86,27 @@ Json json_of(const TraceStats& stats) {
   json["plateau"] = {{"champion_step", json_of(stats.champion_step)},
                      {"champion_geomean", json_of(stats.champion_geomean)},
                      {"steps_since", json_of(stats.steps_since_champion)}};
+}
+
+Json json_of(const TraceStats& stats) {
+  Json json = Json::object();
+  json["name"] = stats.name;
+  json["traces"] = stats.traces;
+  json["formats"] = json_of(stats.formats);
+  json["lines"] = stats.lines;
+  json["records"] = stats.records;
+  json["records_used"] = stats.used;
+  json["records_skipped"] = json_of(stats.skipped);
+  json["problems"] = json_of(stats.problems);
+  json["events"] = stats.events;
+  add_people(stats, json);
+  const int64_t calls = stats.main.tool_calls + stats.helpers.tool_calls;
+  json["tool_calls"] = calls;
+  json["tool_calls_per_human_message"] =
+      stats.human_messages > 0 ? Json(static_cast<double>(calls) / static_cast<double>(stats.human_messages)) : Json();
+  json["main"] = json_of(stats.main);
+  json["helpers"] = json_of(stats.helpers);
+  add_measures(stats, json);
   return json;
 }
 
@@ -139,15 +147,15 @@ std::string tokens_text(const Tokens& tokens) {
                      tokens.reasoning > 0 ? fmt::format(" ({} reasoning)", grouped(tokens.reasoning)) : "");
 }
 
-/// Every figure as a name and a text: the rows of the terminal's list and of the page.
-std::vector<std::pair<std::string, std::string>> rows_of(const TraceStats& stats) {
+/// Figures as names and texts: the rows of the terminal's list and of the page.
+using Rows = std::vector<std::pair<std::string, std::string>>;
+
+void add_content_rows(const TraceStats& stats, Rows& rows) {
   const int64_t calls = stats.main.tool_calls + stats.helpers.tool_calls;
-  const RereadFigures& reread = stats.reread;
   Counts kinds = stats.main.tools_by_kind;
   for (const auto& [kind, count] : stats.helpers.tools_by_kind) kinds[kind] += count;
   Counts any = stats.main.tools_by_any_kind;
   for (const auto& [kind, count] : stats.helpers.tools_by_any_kind) any[kind] += count;
-  std::vector<std::pair<std::string, std::string>> rows;
   const auto row = [&](std::string name, std::string text) { rows.emplace_back(std::move(name), std::move(text)); };
   row("format", listed(stats.formats));
   row("lines, records used",
@@ -169,6 +177,11 @@ std::vector<std::pair<std::string, std::string>> rows_of(const TraceStats& stats
           : "none");
   row("tools by kind", listed(kinds));
   row("  by any kind", listed(any));
+}
+
+void add_measure_rows(const TraceStats& stats, Rows& rows) {
+  const RereadFigures& reread = stats.reread;
+  const auto row = [&](std::string name, std::string text) { rows.emplace_back(std::move(name), std::move(text)); };
   row("tool-result text", grouped(reread.result_chars) + " characters");
   row("own source read again", percent(reread.own_chars, reread.result_chars));
   row("  read tools only: known path, known line", percent(reread.read_path_chars, reread.main_result_chars) + ", " +
@@ -183,6 +196,12 @@ std::vector<std::pair<std::string, std::string>> rows_of(const TraceStats& stats
                           StatsCollector::kIdleSeconds, stats.idle_s));
   row("compactions", grouped(stats.compactions));
   row("plateau", plateau_text(stats));
+}
+
+Rows rows_of(const TraceStats& stats) {
+  Rows rows;
+  add_content_rows(stats, rows);
+  add_measure_rows(stats, rows);
   return rows;
 }
 

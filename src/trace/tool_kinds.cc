@@ -7,6 +7,7 @@
 #include <initializer_list>
 #include <span>
 
+#include "trace/importer.h"
 #include "trace/shell_command.h"
 
 namespace ks::trace {
@@ -55,6 +56,9 @@ constexpr std::string_view kWebTools[] = {"webfetch",          "websearch",  "we
                                           "search_web",        "query-docs", "get-library-docs"};
 constexpr std::string_view kHelperTools[] = {"task",          "agent", "spawn_agent", "delegate", "collab_tool_call",
                                              "dispatch_agent"};
+constexpr std::string_view kEditorTools[] = {"str_replace_editor", "str_replace_based_edit", "file_editor"};
+constexpr std::pair<std::string_view, std::string_view> kOurTools[] = {
+    {"profile", "profiler"}, {"disassemble", "disassembly"}, {"evaluate", "benchmark"}};
 
 constexpr std::string_view kProfilers[] = {"ncu",       "nsys",      "nvprof",   "perf",           "rocprof",
                                            "rocprofv2", "rocprofv3", "omniperf", "vtune",          "gprof",
@@ -191,16 +195,10 @@ bool is_documentation_path(const std::string& path) {
   return false;
 }
 
-std::string text_of(const Json& input, const char* key) {
-  if (!input.is_object()) return "";
-  const auto found = input.find(key);
-  return found != input.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
 std::string path_of(const Json& input) {
   for (const char* key :
        {"file_path", "path", "filePath", "absolute_path", "notebook_path", "target_file", "file", "filename"})
-    if (auto text = text_of(input, key); !text.empty()) return text;
+    if (auto text = text_at(input, key); !text.empty()) return text;
   return "";
 }
 
@@ -208,7 +206,7 @@ std::string path_of(const Json& input) {
 std::string patch_of(const Json& input) {
   if (input.is_string()) return input.get<std::string>();
   for (const char* key : {"input", "patch", "diff"})
-    if (auto text = text_of(input, key); !text.empty()) return text;
+    if (auto text = text_at(input, key); !text.empty()) return text;
   return "";
 }
 
@@ -313,41 +311,38 @@ void ToolClassifier::classify_shell(const std::string& command, const std::strin
   }
 }
 
-ToolUse ToolClassifier::classify(const std::string& tool, const Json& input, const std::string& folder) {
-  ToolUse use;
-  std::vector<std::string> kinds;
-  const std::string name = plain_tool_name(tool);
-  const std::string path = resolve_path(folder, path_of(input));
-  const bool has_path = !path_of(input).empty();
-  if (is_one_of(name, kShellTools)) {
-    const std::string place = text_of(input, "workdir");
-    classify_shell(shell_command_of(tool, input), place.empty() ? folder : place, use, kinds);
-  } else if (is_one_of(name, {"str_replace_editor", "str_replace_based_edit", "file_editor"})) {
-    const bool reads = text_of(input, "command") == "view";
-    kinds.push_back(reads ? "other_read" : "edit");
-    (reads ? use.reads : use.writes).push_back(path);
-  } else if (is_one_of(name, kEditTools)) {
+/// Kinds of a call to a tool that is no shell.
+void ToolClassifier::classify_tool(const std::string& name, const Json& input, const std::string& folder, ToolUse& use,
+                                   std::vector<std::string>& kinds) {
+  const std::string place = path_of(input), path = resolve_path(folder, place);
+  const bool views = is_one_of(name, kEditorTools) && text_at(input, "command") == "view";
+  if (views || is_one_of(name, kReadTools) || is_one_of(name, kSearchTools)) {
+    kinds.push_back("other_read");
+    if (!place.empty()) use.reads.push_back(path);
+  } else if (is_one_of(name, kEditorTools) || is_one_of(name, kEditTools)) {
     kinds.push_back("edit");
-    if (has_path) use.writes.push_back(path);
+    if (!place.empty()) use.writes.push_back(path);
     for (const std::string& file : patched_files(patch_of(input))) use.writes.push_back(resolve_path(folder, file));
-    if (input.is_object() && input.contains("changes") && input["changes"].is_array())
-      for (const Json& change : input["changes"]) use.writes.push_back(resolve_path(folder, text_of(change, "path")));
-  } else if (is_one_of(name, kReadTools)) {
-    kinds.push_back("other_read");
-    if (has_path) use.reads.push_back(path);
-  } else if (is_one_of(name, kSearchTools)) {
-    kinds.push_back("other_read");
-    if (has_path) use.reads.push_back(path);
+    if (const Json& changes = value_at(input, "changes"); changes.is_array())
+      for (const Json& change : changes) use.writes.push_back(resolve_path(folder, text_at(change, "path")));
   } else if (is_one_of(name, kWebTools)) {
     kinds.push_back("documentation");
   } else if (is_one_of(name, kHelperTools)) {
     kinds.push_back("helper");
-  } else if (name == "profile") {
-    kinds.push_back("profiler");
-  } else if (name == "disassemble") {
-    kinds.push_back("disassembly");
-  } else if (name == "evaluate") {
-    kinds.push_back("benchmark");
+  }
+  for (const auto& [tool, kind] : kOurTools)
+    if (name == tool) kinds.emplace_back(kind);
+}
+
+ToolUse ToolClassifier::classify(const std::string& tool, const Json& input, const std::string& folder) {
+  ToolUse use;
+  std::vector<std::string> kinds;
+  const std::string name = plain_tool_name(tool);
+  if (is_one_of(name, kShellTools)) {
+    const std::string place = text_at(input, "workdir");
+    classify_shell(shell_command_of(tool, input), place.empty() ? folder : place, use, kinds);
+  } else {
+    classify_tool(name, input, folder, use, kinds);
   }
   for (const std::string& file : use.reads) {
     if (own_.contains(file))
@@ -384,15 +379,14 @@ std::vector<std::string> written_texts(const std::string& tool, const Json& inpu
     return texts;
   }
   const std::string name = plain_tool_name(tool);
-  const bool is_edit =
-      is_one_of(name, kEditTools) || is_one_of(name, {"str_replace_editor", "str_replace_based_edit", "file_editor"});
+  const bool is_edit = is_one_of(name, kEditTools) || is_one_of(name, kEditorTools);
   if (!is_edit) return texts;
   if (name == "apply_patch") return {added_lines(patch_of(input))};
   for (const char* key :
        {"content", "new_string", "new_str", "file_text", "new_source", "contents", "code_edit", "insert_text"})
-    if (auto text = text_of(input, key); !text.empty()) texts.push_back(std::move(text));
+    if (auto text = text_at(input, key); !text.empty()) texts.push_back(std::move(text));
   if (input.is_object() && input.contains("edits") && input["edits"].is_array())
-    for (const Json& edit : input["edits"]) texts.push_back(text_of(edit, "new_string"));
+    for (const Json& edit : input["edits"]) texts.push_back(text_at(edit, "new_string"));
   return texts;
 }
 

@@ -44,6 +44,8 @@ class ToolClassifier {
  private:
   void classify_shell(const std::string& command, const std::string& folder, ToolUse& use,
                       std::vector<std::string>& kinds);
+  void classify_tool(const std::string& name, const Json& input, const std::string& folder, ToolUse& use,
+                     std::vector<std::string>& kinds);
   OwnFiles own_;
 };
 
