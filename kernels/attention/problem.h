@@ -1,7 +1,7 @@
 // What an attention call asks for, as the kernels need it: plain values and device pointers, no policy.
 //
-// Rows are tiled per (member, kv head): the `ratio` query heads of a kv head are packed into the rows of a tile, position
-// by position, so that row r of a tile is position r / ratio of the tile and head r % ratio of the group.
+// Rows are tiled per (member, kv head): the `ratio` query heads of a kv head are packed into the rows of a tile,
+// position by position, so that row r of a tile is position r / ratio of the tile and head r % ratio of the group.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +21,10 @@ inline constexpr int kUnlimited = 1 << 30;
 enum class KeyLayout : int { kDense, kPacked, kCache, kPaged };
 
 struct AttentionProblem {
-  int batch;        ///< members
+  int batch;  ///< members
   int kv_heads;
-  int ratio;        ///< query heads a kv head
-  int max_rows;     ///< query positions of the longest member
+  int ratio;     ///< query heads a kv head
+  int max_rows;  ///< query positions of the longest member
   int max_keys;
   int value_dim;    ///< columns of O that exist
   int window_left;  ///< keys visible before the diagonal, kUnlimited: all
@@ -33,8 +33,8 @@ struct AttentionProblem {
   KeyLayout key_layout;
   int page_size;
   int page_table_stride;
-  float scale;      ///< of the dot product
-  float softcap;    ///< 0: none
+  float scale;    ///< of the dot product
+  float softcap;  ///< 0: none
 
   const int32_t* cu_rows;
   const int32_t* cu_keys;

@@ -18,13 +18,13 @@
 
 namespace ks::bench {
 
-#define KS_CUDA(call)                                                                                       \
-  do {                                                                                                      \
-    const cudaError_t error_ = (call);                                                                      \
-    if (error_ != cudaSuccess) {                                                                            \
-      std::printf("%s:%d: %s: %s\n", __FILE__, __LINE__, #call, cudaGetErrorString(error_));                \
-      std::exit(2);                                                                                         \
-    }                                                                                                       \
+#define KS_CUDA(call)                                                                        \
+  do {                                                                                       \
+    const cudaError_t error_ = (call);                                                       \
+    if (error_ != cudaSuccess) {                                                             \
+      std::printf("%s:%d: %s: %s\n", __FILE__, __LINE__, #call, cudaGetErrorString(error_)); \
+      std::exit(2);                                                                          \
+    }                                                                                        \
   } while (0)
 
 /// Device memory by moving a pointer; emptied between scenarios.
@@ -124,7 +124,7 @@ Setup<T>::Setup(const AttentionRow& row, Arena& arena, cudaStream_t stream) {
   fill_normal<<<2048, 256, 0, stream>>>(V, key_rows * row.kv_heads * row.value_dim, row.id * 8 + 3, 1.0f);
   if (key_rows > 0) {
     poison_unused<<<static_cast<int>(key_rows), 128, 0, stream>>>(K, V, arena.put(used), row.kv_heads, row.key_dim,
-                                                                   row.value_dim);
+                                                                  row.value_dim);
   }
   if (row.sink) {
     sinks = arena.take<T>(row.query_heads);
@@ -161,14 +161,16 @@ Setup<T>::Setup(const AttentionRow& row, Arena& arena, cudaStream_t stream) {
   call.cu_keys = kind == 1 ? arena.put(cu_keys) : nullptr;
   call.key_lengths = kind >= 2 ? arena.put(row.keys) : nullptr;
   call.page_table = kind == 3 ? arena.put(table) : nullptr;
-  layout = {device_cu_rows, call.cu_keys, call.key_lengths, call.page_table, max_rows, max_keys, row.page_size, table_stride,
-            kind, row.query_heads, row.kv_heads, row.key_dim, row.value_dim, row.window_left, row.window_right, row.scale,
-            row.softcap, total_rows};
+  layout = {
+      device_cu_rows,   call.cu_keys, call.key_lengths, call.page_table, max_rows,    max_keys,      row.page_size,
+      table_stride,     kind,         row.query_heads,  row.kv_heads,    row.key_dim, row.value_dim, row.window_left,
+      row.window_right, row.scale,    row.softcap,      total_rows};
 }
 
 /// Sampled rows against the reference, every element written, the same bits twice, state as it was.
 template <typename T>
-void check(const AttentionRow& row, Setup<T>& setup, Arena& arena, cudaStream_t stream, Result& result, uint64_t state_bytes) {
+void check(const AttentionRow& row, Setup<T>& setup, Arena& arena, cudaStream_t stream, Result& result,
+           uint64_t state_bytes) {
   const int64_t elements = setup.total_rows * row.query_heads * row.value_dim;
   const int64_t tuples = setup.total_rows * row.query_heads;
   auto* counts = arena.take<unsigned long long>(8);
@@ -212,8 +214,8 @@ void check(const AttentionRow& row, Setup<T>& setup, Arena& arena, cudaStream_t 
   const int blocks = static_cast<int>(std::min<int64_t>(count, 1024));
   auto* errors = arena.take<SampleError>(count);
   check_rows<<<blocks, 256, 0, stream>>>(setup.layout, setup.Q, setup.K, setup.V, setup.sinks, setup.O, setup.lse,
-                                          arena.put(samples), int(count), arena.take<float>(int64_t{blocks} * setup.layout.max_keys),
-                                          errors);
+                                         arena.put(samples), int(count),
+                                         arena.take<float>(int64_t{blocks} * setup.layout.max_keys), errors);
   std::vector<SampleError> host(count);
   KS_CUDA(cudaMemcpy(host.data(), errors, count * sizeof(SampleError), cudaMemcpyDeviceToHost));
   int64_t worst = 0;
@@ -225,8 +227,8 @@ void check(const AttentionRow& row, Setup<T>& setup, Arena& arena, cudaStream_t 
   const double limit = row.dtype == "fp16" ? 0.0006 : 0.0045;
   if (result.error > limit || result.lse_error > 0.01) {
     if (result.verdict == "ok") result.verdict = "WRONG";
-    std::printf("  %d %s: worst at member %d row %d head %d: error %g\n", row.id, row.name.c_str(), samples[worst].member,
-                samples[worst].row, samples[worst].head, host[worst].output);
+    std::printf("  %d %s: worst at member %d row %d head %d: error %g\n", row.id, row.name.c_str(),
+                samples[worst].member, samples[worst].row, samples[worst].head, host[worst].output);
   }
 }
 
@@ -330,10 +332,11 @@ int run(const std::string& grid, const std::string& baselines, const Options& op
       }
       floor = found->second[8] == "-" ? 0 : std::stod(found->second[8]);
     }
-    std::printf("%d %s %s %.5f %.5f %.2f %.1f", row.id, row.name.c_str(), r.verdict.c_str(), r.error, r.lse_error, r.time_us,
-                r.host_us);
+    std::printf("%d %s %s %.5f %.5f %.2f %.1f", row.id, row.name.c_str(), r.verdict.c_str(), r.error, r.lse_error,
+                r.time_us, r.host_us);
     if (best < 1e29 && r.time_us > 0) {
-      std::printf(" | %.1f %.1f %.1f | %.3f %.3f %.3f", fa3, best, floor, fa3 / r.time_us, best / r.time_us, floor / r.time_us);
+      std::printf(" | %.1f %.1f %.1f | %.3f %.3f %.3f", fa3, best, floor, fa3 / r.time_us, best / r.time_us,
+                  floor / r.time_us);
       vs_fa3[row.category].push_back(std::log(fa3 / r.time_us));
       vs_best[row.category].push_back(std::log(best / r.time_us));
     }
@@ -377,7 +380,8 @@ int main(int argc, char** argv) {
     }
   }
   if (files.empty()) {
-    std::printf("usage: attention_bench GRID.tsv [BASELINES.tsv] [--ids 1-20,33] [--category WORD] [--no-time] [--no-check]\n");
+    std::printf(
+        "usage: attention_bench GRID.tsv [BASELINES.tsv] [--ids 1-20,33] [--category WORD] [--no-time] [--no-check]\n");
     return 2;
   }
   return ks::bench::run(files[0], files.size() > 1 ? files[1] : "", options);

@@ -47,7 +47,8 @@ struct ReferenceLayout {
 
 __device__ inline int64_t key_row(const ReferenceLayout& l, int b, int j) {
   if (l.layout == 1) return l.cu_keys[b] + j;
-  if (l.layout == 3) return int64_t{l.page_table[b * l.page_table_stride + j / l.page_size]} * l.page_size + j % l.page_size;
+  if (l.layout == 3)
+    return int64_t{l.page_table[b * l.page_table_stride + j / l.page_size]} * l.page_size + j % l.page_size;
   return int64_t{b} * l.max_keys + j;
 }
 
@@ -55,8 +56,10 @@ __device__ inline int64_t key_row(const ReferenceLayout& l, int b, int j) {
 template <typename T>
 __global__ void poison_unused(T* K, T* V, const uint8_t* used, int kv_heads, int key_dim, int value_dim) {
   if (used[blockIdx.x]) return;
-  for (int i = threadIdx.x; i < kv_heads * key_dim; i += blockDim.x) K[int64_t{blockIdx.x} * kv_heads * key_dim + i] = to<T>(NAN);
-  for (int i = threadIdx.x; i < kv_heads * value_dim; i += blockDim.x) V[int64_t{blockIdx.x} * kv_heads * value_dim + i] = to<T>(NAN);
+  for (int i = threadIdx.x; i < kv_heads * key_dim; i += blockDim.x)
+    K[int64_t{blockIdx.x} * kv_heads * key_dim + i] = to<T>(NAN);
+  for (int i = threadIdx.x; i < kv_heads * value_dim; i += blockDim.x)
+    V[int64_t{blockIdx.x} * kv_heads * value_dim + i] = to<T>(NAN);
 }
 
 struct Sample {
@@ -69,8 +72,8 @@ struct SampleError {
 
 /// One block a sample; `scores` has room for max_keys floats a block. Sums in double.
 template <typename T>
-__global__ void check_rows(ReferenceLayout l, const T* Q, const T* K, const T* V, const T* sinks, const T* O, const float* lse,
-                           const Sample* samples, int count, float* scores, SampleError* errors) {
+__global__ void check_rows(ReferenceLayout l, const T* Q, const T* K, const T* V, const T* sinks, const T* O,
+                           const float* lse, const Sample* samples, int count, float* scores, SampleError* errors) {
   __shared__ double reduced[256];
   for (int s = blockIdx.x; s < count; s += gridDim.x) {
     const Sample at = samples[s];
@@ -120,7 +123,8 @@ __global__ void check_rows(ReferenceLayout l, const T* Q, const T* K, const T* V
       double o = 0;
       if (column < l.value_dim) {
         for (int j = begin + threadIdx.x / 32; j < end; j += 8) {
-          o += exp(double(p[j]) - top) * double(float(V[(key_row(l, at.member, j) * l.kv_heads + group) * l.value_dim + column]));
+          o += exp(double(p[j]) - top) *
+               double(float(V[(key_row(l, at.member, j) * l.kv_heads + group) * l.value_dim + column]));
         }
       }
       __syncthreads();

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cmath>
-
 #include <cstdint>
 #include <cstdio>
 #include <fstream>
@@ -21,9 +20,9 @@ struct AttentionRow {
   int window_left = -1, window_right = -1;
   float softcap = 0.0f;
   bool sink = false;
-  bool packed = false;     ///< rows lie packed
-  bool cache = false;      ///< contiguous cache
-  int page_size = 0;       ///< 0: not paged
+  bool packed = false;       ///< rows lie packed
+  bool cache = false;        ///< contiguous cache
+  int page_size = 0;         ///< 0: not paged
   bool unsupported = false;  ///< left padding, appended keys
   float scale = 0.0f;
 };
@@ -35,7 +34,9 @@ inline std::vector<std::string> split(const std::string& text, char by) {
   return parts;
 }
 
-inline bool has(const std::string& text, const char* word) { return text.find(word) != std::string::npos; }
+inline bool has(const std::string& text, const char* word) {
+  return text.find(word) != std::string::npos;
+}
 
 /// "2048+8x1", "1,5,129", "64..505 step 7", "16..512 pseudo-random", "9x~1024", "577" (for every member).
 inline std::vector<int> parse_lengths(const std::string& text, int batch) {

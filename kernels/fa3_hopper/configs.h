@@ -89,7 +89,8 @@ enum class ForwardShape : int {
 };
 inline constexpr int kShapeCount = static_cast<int>(ForwardShape::kNone);
 inline constexpr ForwardConfig kForwardShapes[kShapeCount] = {
-    kHd64Long, kHd64Narrow, kHd64Small, kHd96, kHd96Small, kHd128, kHd128Wide, kHd128Small, kHd192x128, kHd192, kHd192Small, kHd256, kHd256Small};
+    kHd64Long,   kHd64Narrow, kHd64Small, kHd96,       kHd96Small, kHd128,     kHd128Wide,
+    kHd128Small, kHd192x128,  kHd192,     kHd192Small, kHd256,     kHd256Small};
 
 /// A shape for an element type, with or without a soft cap.
 constexpr ForwardConfig config_of(ForwardShape shape, Element type, bool softcap) {
@@ -111,7 +112,9 @@ struct ForwardChoice {
 };
 
 /// Time of a tile's main loop in arbitrary units: blocks of `block` keys, each with the work of `fixed` more.
-constexpr int loop_cost(int keys, int block, int fixed) { return (keys + block - 1) / block * (block + fixed); }
+constexpr int loop_cost(int keys, int block, int fixed) {
+  return (keys + block - 1) / block * (block + fixed);
+}
 
 constexpr ForwardShape choose_hd64(const ForwardChoice& choice) {
   if (choice.gathers) return ForwardShape::kHd64Narrow;
@@ -148,8 +151,8 @@ constexpr ForwardShape choose_shape(const ForwardChoice& choice) {
   return ForwardShape::kNone;
 }
 
-/// Into how many parts the keys of each tile are cut, so that `places` blocks have about the same to do: whole rounds of
-/// all places, each part with a fixed cost of about three blocks, and an eighth of a block for its share of the sum.
+/// Into how many parts the keys of each tile are cut, so that `places` blocks have about the same to do: whole rounds
+/// of all places, each part with a fixed cost of about three blocks, and an eighth of a block for its share of the sum.
 constexpr int choose_splits(long long tiles, int key_blocks, long long places) {
   int best = 1;
   long long best_cost = 0;

@@ -43,8 +43,12 @@ TEST(ChooseShape, CoversEveryHeadDimWithTheNarrowestShape) {
     const ForwardConfig config = config_of(shape, Element::kBf16, false);
     EXPECT_GE(config.key_dim, dim);
     EXPECT_GE(config.value_dim, dim);
-    if (dim <= 64) { EXPECT_EQ(config.value_dim, 64); }
-    if (dim > 64 && dim <= 96) { EXPECT_EQ(config.value_dim, 96); }
+    if (dim <= 64) {
+      EXPECT_EQ(config.value_dim, 64);
+    }
+    if (dim > 64 && dim <= 96) {
+      EXPECT_EQ(config.value_dim, 96);
+    }
   }
   EXPECT_EQ(choose_shape(choice_of(264, 264, 4096, 1, true, 2048)), ForwardShape::kNone);
 }

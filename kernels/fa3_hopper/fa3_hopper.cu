@@ -34,7 +34,8 @@ PFN_cuTensorMapEncodeTiled_v12000 tensor_map_encoder() {
     void* function = nullptr;
     cudaDriverEntryPointQueryResult found;
     cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault, &found);
-    return reinterpret_cast<PFN_cuTensorMapEncodeTiled_v12000>(found == cudaDriverEntryPointSuccess ? function : nullptr);
+    return reinterpret_cast<PFN_cuTensorMapEncodeTiled_v12000>(found == cudaDriverEntryPointSuccess ? function
+                                                                                                    : nullptr);
   }();
   return encoder;
 }

@@ -194,8 +194,8 @@ struct Loader {
       const int member = params.problem.rows_packed ? 0 : tile.member;
       for (int slab = 0; slab < Plan::QTile::kSlabs; ++slab) {
         ptx::cp_async_bulk_tensor_4d_load(slot + slab * Plan::QTile::kSlabBytes, &params.query_map, slab * 64,
-                                          tile.group * params.problem.ratio, tile.row_base + tile.first_position, member,
-                                          barrier, ptx::kEvictFirst);
+                                          tile.group * params.problem.ratio, tile.row_base + tile.first_position,
+                                          member, barrier, ptx::kEvictFirst);
       }
     }
     ptx::sync_warp();
@@ -206,7 +206,7 @@ struct Loader {
   __device__ __forceinline__ PagePlace place_in(const Tile& tile, int first_key) const {
     if (params.problem.key_layout != KeyLayout::kPaged) return {0, 0};
     const int key = gathers<kC>(params) ? warp * (kC.block_keys * 32 / kC.load_threads()) + ptx::lane_index()
-                                   : ptx::lane_index() * params.granule;
+                                        : ptx::lane_index() * params.granule;
     return find_place(params, tile, first_key < 0 ? -1 : first_key + key);
   }
 
@@ -214,8 +214,9 @@ struct Loader {
     smem.k.wait_empty(k);
     const uint32_t slot = ptx::cvta_shared(smem.sK[k.slot]);
     if (gathers<kC>(params)) {
-      gather_block<typename Plan::KTile, kC.block_keys, kC.key_dim>(params, params.key, params.key_strides, tile, first_key,
-                                                                    own, slot, smem.k.full(k.slot), warp, kC.load_threads() / 32);
+      gather_block<typename Plan::KTile, kC.block_keys, kC.key_dim>(params, params.key, params.key_strides, tile,
+                                                                    first_key, own, slot, smem.k.full(k.slot), warp,
+                                                                    kC.load_threads() / 32);
     } else {
       load_block<kC, Plan::KTile::kSlabs, Plan::KTile::kSlabBytes>(params, &params.key_map, tile, first_key, own, slot,
                                                                    smem.k.full(k.slot));
@@ -232,8 +233,8 @@ struct Loader {
                                                                       first_key, own, slot, smem.v.full(v.slot), warp,
                                                                       kC.load_threads() / 32);
     } else {
-      load_block<kC, Plan::VTile::kSlabs, Plan::VTile::kSlabBytes>(params, &params.value_map, tile, first_key, own, slot,
-                                                                   smem.v.full(v.slot));
+      load_block<kC, Plan::VTile::kSlabs, Plan::VTile::kSlabBytes>(params, &params.value_map, tile, first_key, own,
+                                                                   slot, smem.v.full(v.slot));
     }
     ptx::sync_warp();
     v.advance();
@@ -456,7 +457,8 @@ struct Attender {
 
   __device__ __forceinline__ attention::RowMask row_mask(const Tile& tile) const {
     const int first = tile.first_position;
-    return {{first + position_of(warp_row + lane / 4), first + position_of(warp_row + lane / 4 + 8)}, tile.rows, tile.keys};
+    return {
+        {first + position_of(warp_row + lane / 4), first + position_of(warp_row + lane / 4 + 8)}, tile.rows, tile.keys};
   }
 
   __device__ __forceinline__ void attend(const Tile& tile, const BlockPlan& plan);
@@ -473,8 +475,8 @@ struct Attender {
   __device__ __forceinline__ void store_rows_without_keys(const Tile& tile);
 };
 
-/// One turn of the main loop. Masked and plain turns are separate code: with a branch between issue and wait, ptxas puts
-/// the wait before the softmax, and nothing overlaps.
+/// One turn of the main loop. Masked and plain turns are separate code: with a branch between issue and wait, ptxas
+/// puts the wait before the softmax, and nothing overlaps.
 template <ForwardConfig kC>
 template <bool kMasked>
 __device__ __forceinline__ void Attender<kC>::turn(const attention::RowMask& mask, int first_key) {
@@ -653,8 +655,7 @@ __device__ __forceinline__ void Attender<kC>::finish_part(const Tile& tile) {
     if (row >= existing_rows(tile)) continue;
     const int64_t at = part * used_rows + row;
     if (lane % 4 == 0) {
-      params.partial_lse[at] =
-          total > 0.0f ? fmaf(softmax.m[r], params.scale_log2, ptx::lg2_approx(total)) : -INFINITY;
+      params.partial_lse[at] = total > 0.0f ? fmaf(softmax.m[r], params.scale_log2, ptx::lg2_approx(total)) : -INFINITY;
     }
     float* output = params.partial_output + at * kC.value_dim + 2 * (lane % 4);
 #pragma unroll
@@ -676,7 +677,8 @@ __device__ __forceinline__ void Attender<kC>::finish_empty_part(const Tile& tile
   if (row < used_rows) params.partial_lse[part * used_rows + row] = -INFINITY;
 }
 
-/// The last part of a tile to arrive reads all parts in their order, so that the result does not depend on who was last.
+/// The last part of a tile to arrive reads all parts in their order, so that the result does not depend on who was
+/// last.
 template <ForwardConfig kC>
 __device__ __forceinline__ void Attender<kC>::combine_if_last(const Tile& tile) {
   ptx::fence_device();

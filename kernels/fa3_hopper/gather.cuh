@@ -1,5 +1,5 @@
-// Key blocks from pages too small for boxes: every lane of the load warps copies 16 bytes at a time (cp.async), rows of a
-// warp's groups of eight side by side. Pages of fewer than eight keys come this way.
+// Key blocks from pages too small for boxes: every lane of the load warps copies 16 bytes at a time (cp.async), rows of
+// a warp's groups of eight side by side. Pages of fewer than eight keys come this way.
 #pragma once
 
 #include "kernels/attention/parts/schedule.cuh"
@@ -23,9 +23,9 @@ __device__ __forceinline__ PagePlace find_place(const ForwardParams& params, con
   return {ptx::ld_global_nc(table + entry), key - entry * params.problem.page_size};
 }
 
-/// This warp's share (of `warps`, a run of rows) of the block of kKeys keys that starts at first_key; `own` is the place of
-/// its row number `lane`. Keys past the member's last stay as they are: their scores are masked, their values zeroed
-/// before use. The barrier gets one arrival a lane once its bytes have landed.
+/// This warp's share (of `warps`, a run of rows) of the block of kKeys keys that starts at first_key; `own` is the
+/// place of its row number `lane`. Keys past the member's last stay as they are: their scores are masked, their values
+/// zeroed before use. The barrier gets one arrival a lane once its bytes have landed.
 template <typename SmemTile, int kKeys, int kColumns>
 __device__ __forceinline__ void gather_block(const ForwardParams& params, const void* base, const CacheStrides& strides,
                                              const attention::Tile& tile, int first_key, PagePlace own, uint32_t slot,
@@ -42,7 +42,8 @@ __device__ __forceinline__ void gather_block(const ForwardParams& params, const 
     for (int i = 0; i < kChunks; ++i) {
       const int row = (i * 32 + lane) / kChunks;
       const int chunk = (i * 32 + lane) % kChunks;
-      const char* from = head + ptx::shfl(own.page, row) * strides.page_bytes + ptx::shfl(own.row, row) * strides.key_bytes;
+      const char* from =
+          head + ptx::shfl(own.page, row) * strides.page_bytes + ptx::shfl(own.row, row) * strides.key_bytes;
       if (first + row < rows && first_key + row0 + row < tile.keys) {
         const bool exists = chunk * 8 < strides.columns;
         ptx::cp_async_16(SmemTile::chunk_address(slot, row0 + row, chunk), exists ? from + 16 * chunk : head,

@@ -9,7 +9,8 @@
 
 namespace ks::fa3 {
 
-/// Starts the kernel on the stream with `blocks` blocks; with 0, only allows it its shared memory on the current device.
+/// Starts the kernel on the stream with `blocks` blocks; with 0, only allows it its shared memory on the current
+/// device.
 template <ForwardShape kShape, Element kType, bool kSoftcap>
 cudaError_t launch_forward(const ForwardParams& params, int blocks, cudaStream_t stream);
 

@@ -1,12 +1,10 @@
 // See plan.h.
-#include "kernels/fa3_hopper/plan.h"
-
 #include <algorithm>
 #include <bit>
-#include <cstdlib>
 #include <numeric>
 
 #include "kernels/attention/parts/online_softmax.cuh"
+#include "kernels/fa3_hopper/plan.h"
 #include "kernels/ptx/tma.cuh"
 
 namespace ks::fa3 {
@@ -17,7 +15,9 @@ using attention::KeyLayout;
 /// Keys and values that tiles running at the same time should share in L2.
 constexpr int64_t kSectionBytes = int64_t{32} << 20;
 
-bool multiple_of(int64_t value, int64_t step) { return value % step == 0; }
+bool multiple_of(int64_t value, int64_t step) {
+  return value % step == 0;
+}
 
 /// The copy engine wants strides of 16 bytes; everything else that is missing is left to other kernels.
 bool is_handled(const ks_attention_fwd_shape& s) {
@@ -29,10 +29,9 @@ bool is_handled(const ks_attention_fwd_shape& s) {
                      s.key_dim > 0 && s.value_dim > 0 && s.key_dim % 8 == 0 && s.value_dim % 8 == 0 &&
                      s.total_rows < INT32_MAX && s.total_keys < INT32_MAX && s.scale > 0.0f && s.softcap >= 0.0f &&
                      s.max_rows < (1 << 24) && s.max_keys < (1 << 24);
-  for (const int64_t stride :
-       {s.query_batch_stride, s.query_row_stride, s.query_head_stride, s.key_batch_stride, s.key_row_stride,
-        s.key_head_stride, s.value_batch_stride, s.value_row_stride, s.value_head_stride, s.output_batch_stride,
-        s.output_row_stride, s.output_head_stride}) {
+  for (const int64_t stride : {s.query_batch_stride, s.query_row_stride, s.query_head_stride, s.key_batch_stride,
+                               s.key_row_stride, s.key_head_stride, s.value_batch_stride, s.value_row_stride,
+                               s.value_head_stride, s.output_batch_stride, s.output_row_stride, s.output_head_stride}) {
     if (stride < 0 || !multiple_of(stride, 8) || stride >= (int64_t{1} << 38)) return false;
   }
   return types && plain && sizes;
@@ -114,7 +113,8 @@ void plan_order(const ks_attention_fwd_shape& s, const ForwardConfig& config, Pl
   order.tile_count = order.row_tiles * order.groups * s.batch;
   const int64_t pair_bytes = int64_t{std::max(s.max_keys, 1)} * (s.key_dim + s.value_dim) * 2;
   const int64_t pairs = int64_t{order.groups} * s.batch;
-  order.pairs_per_section = static_cast<int>(std::clamp<int64_t>(kSectionBytes / pair_bytes, 1, std::max<int64_t>(pairs, 1)));
+  order.pairs_per_section =
+      static_cast<int>(std::clamp<int64_t>(kSectionBytes / pair_bytes, 1, std::max<int64_t>(pairs, 1)));
   order.splits = 1;
 }
 
@@ -125,10 +125,11 @@ int64_t most_tiles(const ks_attention_fwd_shape& s, const attention::TileOrder& 
   return std::min<int64_t>(order.tile_count, full * order.groups);
 }
 
-/// Keys that a position of the longest member sees, on average.
+/// Keys that a position sees, on average: of the longest member, or of the average one where lengths differ much.
 int average_visible(const ks_attention_fwd_shape& s, const attention::AttentionProblem& problem) {
   int64_t visible = s.max_keys;
-  if (problem.window_right != attention::kUnlimited) visible -= std::min(s.max_rows, s.max_keys) / 2;
+  if (s.kv_layout == KS_KV_PACKED && s.batch > 0) visible = std::max<int64_t>(s.total_keys / s.batch, s.max_keys / 4);
+  if (problem.window_right != attention::kUnlimited) visible -= std::min<int64_t>(s.max_rows, visible) / 2;
   const int64_t window = int64_t{problem.window_left} + std::min(problem.window_right, s.max_keys) + 1;
   return static_cast<int>(std::clamp<int64_t>(std::min(visible, window), 1, std::max(s.max_keys, 1)));
 }
@@ -156,15 +157,14 @@ void plan_splits(const ks_attention_fwd_shape& s, const ForwardConfig& config, i
 bool make_plan(const ks_attention_fwd_shape& s, int multiprocessors, Plan& plan) {
   if (!is_handled(s)) return false;
   plan_problem(s, plan.params.problem);
-  ForwardShape shape = choose_shape({.key_dim = s.key_dim,
+  const ForwardShape shape = choose_shape({.key_dim = s.key_dim,
                                            .value_dim = s.value_dim,
                                            .rows_per_group = s.max_rows * (s.query_heads / s.kv_heads),
-                                     .ratio = s.query_heads / s.kv_heads,
-                                     .masked = plan.params.problem.window_left != attention::kUnlimited ||
-                                               plan.params.problem.window_right != attention::kUnlimited,
-                                     .gathers = s.kv_layout == KS_KV_PAGED && s.page_size % 8 != 0,
-                                     .visible_keys = average_visible(s, plan.params.problem)});
-  if (const char* f = std::getenv("KS_SHAPE")) shape = static_cast<ForwardShape>(std::atoi(f));
+                                           .ratio = s.query_heads / s.kv_heads,
+                                           .masked = plan.params.problem.window_left != attention::kUnlimited ||
+                                                     plan.params.problem.window_right != attention::kUnlimited,
+                                           .gathers = s.kv_layout == KS_KV_PAGED && s.page_size % 8 != 0,
+                                           .visible_keys = average_visible(s, plan.params.problem)});
   if (shape == ForwardShape::kNone) return false;
   plan.type = s.query_dtype == KS_BF16 ? Element::kBf16 : Element::kF16;
   const ForwardConfig config = config_of(shape, plan.type, s.softcap > 0.0f);
@@ -175,7 +175,9 @@ bool make_plan(const ks_attention_fwd_shape& s, int multiprocessors, Plan& plan)
   ForwardTerms& params = plan.params;
   const bool paged = s.kv_layout == KS_KV_PAGED;
   params.granule = paged ? std::gcd(s.page_size, config.block_keys) : config.block_keys;
-  params.page_shift = std::has_single_bit(static_cast<unsigned>(s.page_size)) ? std::countr_zero(static_cast<unsigned>(s.page_size)) : -1;
+  params.page_shift = std::has_single_bit(static_cast<unsigned>(s.page_size))
+                          ? std::countr_zero(static_cast<unsigned>(s.page_size))
+                          : -1;
   params.origin_step = paged ? params.granule : 1;
   params.gathers = paged && s.page_size % 8 != 0 && config.may_gather();
   params.key_strides = {2 * s.key_batch_stride, 2 * s.key_row_stride, 2 * s.key_head_stride, s.key_dim};

@@ -27,7 +27,7 @@ struct Plan {
   int kernel;  ///< kernel_index()
   Element type;
   int blocks_per_sm;
-  int64_t most_units;  ///< blocks' worth of work: tiles times splits; no call of this shape has more
+  int64_t most_units;    ///< blocks' worth of work: tiles times splits; no call of this shape has more
   int64_t partial_rows;  ///< rows of partial results in scratch
   int value_columns;     ///< columns of such a row
   uint64_t scratch_bytes;

@@ -21,7 +21,9 @@ __device__ __forceinline__ void bar_arrive(int id, int threads) {
 }
 
 /// Orders this thread's global accesses before later ones, as every thread of the device sees them.
-__device__ __forceinline__ void fence_device() { asm volatile("fence.acq_rel.gpu;\n" ::: "memory"); }
+__device__ __forceinline__ void fence_device() {
+  asm volatile("fence.acq_rel.gpu;\n" ::: "memory");
+}
 
 /// Hands registers of the warpgroup back, down to kCount a thread.
 template <int kCount>

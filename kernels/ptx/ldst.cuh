@@ -69,9 +69,11 @@ __device__ __forceinline__ int32_t ld_global_nc(const int32_t* address) {
   return v;
 }
 
-/// Copies 16 bytes from global to shared memory in the background; of the source only `bytes` are read, the rest is zero.
+/// Copies 16 bytes from global to shared memory in the background; of the source only `bytes` are read, the rest is
+/// zero.
 __device__ __forceinline__ void cp_async_16(uint32_t destination, const void* source, int bytes) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(destination), "l"(source), "r"(bytes) : "memory");
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(destination), "l"(source), "r"(bytes)
+               : "memory");
 }
 
 /// One arrival at the barrier once all earlier cp.async of this thread have landed; it counts among those expected.

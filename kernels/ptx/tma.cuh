@@ -18,8 +18,9 @@ __device__ __forceinline__ void prefetch_tensormap(const CUtensorMap* map) {
 }
 
 /// Copies the box at (c0, c1, c2, c3) to shared memory; its bytes are counted on `barrier`, outside elements are zero.
-__device__ __forceinline__ void cp_async_bulk_tensor_4d_load(uint32_t destination, const CUtensorMap* map, int c0, int c1,
-                                                             int c2, int c3, uint32_t barrier, uint64_t policy) {
+__device__ __forceinline__ void cp_async_bulk_tensor_4d_load(uint32_t destination, const CUtensorMap* map, int c0,
+                                                             int c1, int c2, int c3, uint32_t barrier,
+                                                             uint64_t policy) {
   asm volatile(
       "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint"
       " [%0], [%1, {%2, %3, %4, %5}], [%6], %7;\n" ::"r"(destination),
@@ -30,14 +31,15 @@ __device__ __forceinline__ void cp_async_bulk_tensor_4d_load(uint32_t destinatio
 /// Copies a box from shared memory to (c0, c1, c2, c3); elements outside the tensor are not written.
 __device__ __forceinline__ void cp_async_bulk_tensor_4d_store(const CUtensorMap* map, uint32_t source, int c0, int c1,
                                                               int c2, int c3) {
-  asm volatile(
-      "cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4, %5}], [%1];\n" ::"l"(map),
-      "r"(source), "r"(c0), "r"(c1), "r"(c2), "r"(c3)
-      : "memory");
+  asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4, %5}], [%1];\n" ::"l"(map),
+               "r"(source), "r"(c0), "r"(c1), "r"(c2), "r"(c3)
+               : "memory");
 }
 
 /// Closes a group of this thread's bulk stores.
-__device__ __forceinline__ void cp_async_bulk_commit_group() { asm volatile("cp.async.bulk.commit_group;\n" ::: "memory"); }
+__device__ __forceinline__ void cp_async_bulk_commit_group() {
+  asm volatile("cp.async.bulk.commit_group;\n" ::: "memory");
+}
 
 /// Waits until this thread's bulk stores have read their shared memory.
 __device__ __forceinline__ void cp_async_bulk_wait_group_read() {

@@ -1,7 +1,7 @@
 // A ring of shared-memory slots between a loading warp and the warps that use what it loads.
 //
-// Every slot has two barriers: full (bytes have landed) and empty (all users have let go). Both sides walk the ring with
-// a RingPosition; its parity flips each time it wraps.
+// Every slot has two barriers: full (bytes have landed) and empty (all users have let go). Both sides walk the ring
+// with a RingPosition; its parity flips each time it wraps.
 #pragma once
 
 #include "kernels/ptx/mbarrier.cuh"

@@ -22,7 +22,8 @@ __device__ __forceinline__ uint32_t bits_below(int count, int base) {
   return bits >= 32 ? 0xffffffffu : bits <= 0 ? 0u : (1u << bits) - 1u;
 }
 
-/// What decides the visible keys of a thread's two rows; the ranges themselves are made when needed, to spare registers.
+/// What decides the visible keys of a thread's two rows; the ranges themselves are made when needed, to spare
+/// registers.
 struct RowMask {
   int position[2];
   int rows;

@@ -1,4 +1,5 @@
-// The running softmax of a thread's two rows of a 64-row tile, in base 2, with the scale folded into one fused multiply.
+// The running softmax of a thread's two rows of a 64-row tile, in base 2, with the scale folded into one fused
+// multiply.
 //
 // A quad of lanes shares two rows (l/4 and l/4 + 8 of its warp's 16); register 4j + 2r + e is column 8j + 2(l%4) + e of
 // row r. m is the running maximum of the raw scores, l this lane's part of the running sum.

@@ -18,10 +18,10 @@ struct TileOrder {
   int positions_per_tile;  ///< query positions a tile (times the packed heads = rows used)
   int groups;              ///< packed head groups: query_heads / ratio
   int groups_per_kv_head;
-  int row_tiles;           ///< tiles along the positions of the longest member
-  int tile_count;          ///< dense rows: all tiles
-  int pairs_per_section;   ///< (group, member) pairs that share L2
-  int splits;              ///< parts into which the keys of every tile are cut
+  int row_tiles;          ///< tiles along the positions of the longest member
+  int tile_count;         ///< dense rows: all tiles
+  int pairs_per_section;  ///< (group, member) pairs that share L2
+  int splits;             ///< parts into which the keys of every tile are cut
 };
 
 /// One tile of query rows and the keys of its member.
@@ -41,16 +41,18 @@ struct Tile {
 /// The number of keys of a member.
 __device__ __forceinline__ int key_count(const AttentionProblem& problem, int member) {
   switch (problem.key_layout) {
-    case KeyLayout::kDense: return problem.max_keys;
+    case KeyLayout::kDense:
+      return problem.max_keys;
     case KeyLayout::kPacked:
       return ptx::ld_global_nc(problem.cu_keys + member + 1) - ptx::ld_global_nc(problem.cu_keys + member);
-    default: return ptx::ld_global_nc(problem.key_lengths + member);
+    default:
+      return ptx::ld_global_nc(problem.key_lengths + member);
   }
 }
 
 /// Completes a tile whose member, group and row tile are known.
-__device__ __forceinline__ Tile make_tile(const AttentionProblem& problem, const TileOrder& order, int member, int group,
-                                          int row_tile) {
+__device__ __forceinline__ Tile make_tile(const AttentionProblem& problem, const TileOrder& order, int member,
+                                          int group, int row_tile) {
   Tile tile;
   tile.member = member;
   tile.group = group;
@@ -98,7 +100,8 @@ class TileWalk {
       const int member = base_ + ptx::lane_index();
       int own = 0;
       if (member < problem_.batch) {
-        const int rows = ptx::ld_global_nc(problem_.cu_rows + member + 1) - ptx::ld_global_nc(problem_.cu_rows + member);
+        const int rows =
+            ptx::ld_global_nc(problem_.cu_rows + member + 1) - ptx::ld_global_nc(problem_.cu_rows + member);
         own = (rows + order_.positions_per_tile - 1) / order_.positions_per_tile * order_.groups;
       }
       int through = own;  // tiles of the members up to this lane's

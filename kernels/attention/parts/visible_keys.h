@@ -11,8 +11,12 @@ struct KeyRange {
   int end;
 };
 
-KS_HOST_DEVICE int smaller(int a, int b) { return a < b ? a : b; }
-KS_HOST_DEVICE int larger(int a, int b) { return a > b ? a : b; }
+KS_HOST_DEVICE int smaller(int a, int b) {
+  return a < b ? a : b;
+}
+KS_HOST_DEVICE int larger(int a, int b) {
+  return a > b ? a : b;
+}
 
 /// Keys visible to one position of a member with `rows` positions and `keys` keys (bottom-right aligned).
 KS_HOST_DEVICE KeyRange visible_keys(int position, int rows, int keys, int window_left, int window_right) {
@@ -22,8 +26,8 @@ KS_HOST_DEVICE KeyRange visible_keys(int position, int rows, int keys, int windo
 
 /// The key blocks of a tile of positions first .. last, and which of them need a mask.
 struct BlockPlan {
-  int origin;       ///< first key of block 0
-  int begin;        ///< blocks begin .. end-1 are to be done; none: no key is visible
+  int origin;  ///< first key of block 0
+  int begin;   ///< blocks begin .. end-1 are to be done; none: no key is visible
   int end;
   int first_plain;  ///< blocks first_plain .. end_plain-1 are visible to every position of the tile
   int end_plain;
@@ -31,8 +35,8 @@ struct BlockPlan {
 
 /// Cuts the keys visible to positions first .. last into blocks of `block` keys. Block 0 starts at the left edge, moved
 /// back to a multiple of `granule` (keys that are loaded together).
-KS_HOST_DEVICE BlockPlan plan_blocks(int first, int last, int rows, int keys, int window_left, int window_right, int block,
-                                     int granule) {
+KS_HOST_DEVICE BlockPlan plan_blocks(int first, int last, int rows, int keys, int window_left, int window_right,
+                                     int block, int granule) {
   const KeyRange widest_left = visible_keys(first, rows, keys, window_left, window_right);
   const KeyRange widest_right = visible_keys(last, rows, keys, window_left, window_right);
   const int begin = widest_left.begin;
