@@ -56,8 +56,19 @@ class Worker:
         """Gets ready for one set of buffers; returns a callable without arguments that makes one call."""
         raise NotImplementedError
 
-    def synchronize(self):
-        """Waits until all device work is done (cuda)."""
+    def block(self, calls, mode):
+        """Makes the calls of one block, in "eager" or "graph" mode, and returns the device's own time for them in
+        nanoseconds when all is done."""
+        begin = time.monotonic_ns()
+        for call in calls:
+            call()
+        return time.monotonic_ns() - begin
+
+    def finish(self, sets):
+        """After the timed block: moves results that the library allocates itself to where they belong."""
+
+    def forget(self):
+        """Lets go of everything that refers to the current buffers."""
 
     def serve(self):
         Loop(self).run()
@@ -138,16 +149,18 @@ class Loop:
             self.calls.append(self.worker.bind(self.prepared, tensors))
 
     def do_run(self, request):
-        calls = [self.calls[i] for i in request["sets"]]
         begin = time.monotonic_ns()
-        for call in calls:
-            call()
-        self.worker.synchronize()
+        event_ns = self.worker.block([self.calls[i] for i in request["sets"]], request.get("mode", "eager")) if request["sets"] else 0
         end = time.monotonic_ns()
-        return {"begin_ns": begin, "end_ns": end, "event_ns": end - begin, "status": 0}
+        self.worker.finish(request["sets"])
+        return {"begin_ns": begin, "end_ns": end, "event_ns": event_ns, "status": 0}
 
     def do_unmap_arenas(self):
+        self.worker.forget()
         self.calls = []
+        for buffer, pointer in self.arenas:
+            if buffer is None:
+                close_ipc(pointer)
         self.arenas = []
 
     def do_unmap(self, request):
@@ -157,18 +170,32 @@ class Loop:
         raise SystemExit(0)
 
 
+class _IpcHandle(ctypes.Structure):
+    _fields_ = [("reserved", ctypes.c_char * 64)]
+
+
+def _runtime():
+    for name in ("libcudart.so.13", "libcudart.so.12", "libcudart.so"):
+        try:
+            return ctypes.CDLL(name)
+        except OSError:
+            continue
+    raise RuntimeError("no CUDA runtime library was found")
+
+
 def open_ipc(handle):
     """Maps another process's device memory; returns its address."""
-    runtime = ctypes.CDLL("libcudart.so.13") if os.path.exists("/usr/local/cuda") else ctypes.CDLL("libcudart.so")
+    opened = _IpcHandle()
+    ctypes.memmove(ctypes.byref(opened), handle, 64)
     pointer = ctypes.c_void_p()
-
-    class Handle(ctypes.Structure):
-        _fields_ = [("reserved", ctypes.c_char * 64)]
-
-    status = runtime.cudaIpcOpenMemHandle(ctypes.byref(pointer), Handle(handle), 1)
+    status = _runtime().cudaIpcOpenMemHandle(ctypes.byref(pointer), opened, 1)
     if status != 0:
         raise RuntimeError(f"cudaIpcOpenMemHandle failed with {status}")
     return pointer.value
+
+
+def close_ipc(pointer):
+    _runtime().cudaIpcCloseMemHandle(ctypes.c_void_p(pointer))
 
 
 class AttentionShape:

@@ -8,6 +8,7 @@ int& exit_code() {
 }
 
 void add_all_commands(CLI::App& app) {
+  add_init_command(app);
   add_doctor_command(app);
   add_scenarios_command(app);
   add_evaluate_command(app);
@@ -15,6 +16,13 @@ void add_all_commands(CLI::App& app) {
   add_baseline_command(app);
   add_profile_command(app);
   add_disassemble_command(app);
+  add_run_command(app);
+  add_ask_command(app);
+  add_signals_command(app);
+  add_report_command(app);
+  add_serve_command(app);
+  add_bank_command(app);
+  add_hook_command(app);
   add_trace_command(app);
   add_data_command(app);
 }

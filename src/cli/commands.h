@@ -20,6 +20,14 @@ void add_doctor_command(CLI::App& app);
 void add_disassemble_command(CLI::App& app);
 void add_profile_command(CLI::App& app);
 void add_trace_command(CLI::App& app);
+void add_run_command(CLI::App& app);
+void add_ask_command(CLI::App& app);
+void add_signals_command(CLI::App& app);
+void add_report_command(CLI::App& app);
+void add_init_command(CLI::App& app);
+void add_hook_command(CLI::App& app);
+void add_serve_command(CLI::App& app);
+void add_bank_command(CLI::App& app);
 void add_data_command(CLI::App& app);
 
 }  // namespace ks::cli

@@ -48,7 +48,8 @@ std::string expand(std::string text, const Baseline& baseline) {
   const std::pair<std::string, std::string> replacements[] = {
       {"{python}", (environment_folder() / "bin/python3").string()},
       {"{site}", environment_site_packages().string()},
-      {"{folder}", baseline.folder.string()}};
+      {"{folder}", baseline.folder.string()},
+      {"{fa3}", std::getenv("KERNELSEEK_FA3") != nullptr ? std::getenv("KERNELSEEK_FA3") : (environment_folder() / "lib/fa3").string()}};
   for (const auto& [from, to] : replacements)
     for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
       text.replace(at, from.size(), to);

@@ -36,6 +36,9 @@ path build_library(const path& folder, const std::string& name) {
   for (const auto& entry : base::fs::directory_iterator(folder))
     if (entry.path().extension() == ".cc" && !entry.path().stem().string().ends_with("_test"))
       command.push_back(entry.path().string());
+  for (const auto& entry : base::fs::directory_iterator(root / "operators"))
+    if (entry.path().extension() == ".cc" && !entry.path().stem().string().ends_with("_test"))
+      command.push_back(entry.path().string());
   for (const char* source : {"src/core/dtype.cc", "src/core/grid.cc", "src/base/error.cc", "src/base/hash.cc", "src/base/file.cc"})
     command.push_back((root / source).string());
   command.insert(command.end(), {"-DKS_SOURCE_DIR=\"" + root.string() + "\"", "-lfmt", "-lcrypto", "-o", temporary.string()});
