@@ -94,6 +94,11 @@ void Server::State::pass_on(const std::string& what, const httplib::Request& req
 }
 
 void Server::State::add_routes() {
+  // Not SO_REUSEPORT, httplib's default: two servers on one port would share out each other's requests.
+  http.set_socket_options([](socket_t socket) {
+    const int yes = 1;
+    ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  });
   http.set_payload_max_length(kMostBody);
   http.new_task_queue = [] { return new httplib::ThreadPool(kMostWatchers); };
   http.set_default_headers(
