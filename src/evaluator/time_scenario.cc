@@ -32,6 +32,7 @@ int calls_of_block(const Workbench& bench, const ProblemInfo& problem, double ca
 struct Runner {
   Contender* side = nullptr;
   std::vector<int> sets;
+  double call_us = 0;     ///< of the newest block
   double lengths_us = 0;  ///< ks_plan_lengths, a call
   double limit_s = 60;
 };
@@ -55,7 +56,7 @@ bool take_sample(Workbench& bench, const ProblemInfo& problem, Runner& runner, u
       lengths_us += std::max(0.0, one_us - bench.host_overhead_us);
     }
   }
-  if (const auto failure = side.worker->run(runner.sets, runner.limit_s, elapsed_us))
+  if (const auto failure = side.worker->run(runner.sets, runner.limit_s, elapsed_us, counted))
     return disqualify(runner, failure->verdict, failure->reason), false;
   bench.worker_s += elapsed_us * 1e-6;
   const Finding finding = bench.switches.timed_outputs ? bench.oracle.verify(side.name, runner.sets, side.shape.unwritten)
@@ -63,7 +64,8 @@ bool take_sample(Workbench& bench, const ProblemInfo& problem, Runner& runner, u
   if (!finding.correct) return disqualify(runner, finding.verdict, finding.reason), false;
   const auto n = static_cast<double>(runner.sets.size());
   runner.lengths_us = lengths_us / n;
-  if (counted) side.result.samples_us.push_back(std::max(0.0, elapsed_us - bench.host_overhead_us + lengths_us) / n);
+  runner.call_us = std::max(0.0, elapsed_us - bench.host_overhead_us + lengths_us) / n;
+  if (counted) side.result.samples_us.push_back(runner.call_us);
   return true;
 }
 
@@ -71,9 +73,8 @@ bool take_sample(Workbench& bench, const ProblemInfo& problem, Runner& runner, u
 bool open_runner(Workbench& bench, const ProblemInfo& problem, Runner& runner) {
   Contender& side = *runner.side;
   runner.sets = {0};
-  if (!take_sample(bench, problem, runner, base::mix64(bench.seed, 99), true)) return false;
-  const double call_us = side.result.samples_us.back();
-  side.result.samples_us.clear();
+  if (!take_sample(bench, problem, runner, base::mix64(bench.seed, 99), false)) return false;
+  const double call_us = runner.call_us;
   const int count = calls_of_block(bench, problem, call_us);
   runner.limit_s = std::max(10.0, 30 * call_us * count * 1e-6);
   // The worker lets go of the old buffers before they are freed.

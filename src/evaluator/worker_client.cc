@@ -114,6 +114,8 @@ std::optional<Failure> WorkerClient::start() {
   for (const char* name : {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"})
     options.env.emplace_back(name, std::to_string(threads_));
   options.env.emplace_back("OMP_WAIT_POLICY", "passive");
+  options.env.emplace_back("KERNELSEEK_SEAL_LIBRARY",
+                           (base::executable_folder().parent_path() / "lib/libks_seal.so").string());
   child_ = std::make_unique<base::Child>(options);
   frozen_ = false;
   Json answer;
@@ -165,7 +167,8 @@ std::optional<Failure> WorkerClient::plan_lengths(int set, double& elapsed_us) {
   return std::nullopt;
 }
 
-std::optional<Failure> WorkerClient::run(const std::vector<int>& sets, double limit_s, double& elapsed_us) {
+std::optional<Failure> WorkerClient::run(const std::vector<int>& sets, double limit_s, double& elapsed_us,
+                                         bool is_sample) {
   Json answer;
   const bool on_gpu = device_ == "cuda";
   const Json request = {{"do", "run"}, {"sets", sets}, {"mode", on_gpu ? "graph" : "eager"}};
@@ -177,13 +180,17 @@ std::optional<Failure> WorkerClient::run(const std::vector<int>& sets, double li
   freeze();
   if (const int status = answer.value("status", -1); status != 0)
     return Failure{core::Verdict::kCrash, fmt::format("ks_run answered {}", status)};
-  return on_gpu && !sets.empty() ? take_event_time(answer, elapsed_us) : std::nullopt;
+  return on_gpu && !sets.empty() ? take_event_time(answer, is_sample, elapsed_us) : std::nullopt;
 }
 
-std::optional<Failure> WorkerClient::take_event_time(const Json& answer, double& elapsed_us) {
+std::optional<Failure> WorkerClient::take_event_time(const Json& answer, bool is_sample, double& elapsed_us) {
   // The device's own timer is the finer figure; it lies within our bracket and may fall short of it only by the cost of
   // asking, launching and waiting.
   const double event_us = answer.value("event_ns", 0.0) * 1e-3;
+  if (!is_sample && event_us > 0 && event_us <= elapsed_us) {
+    elapsed_us = event_us;
+    return std::nullopt;
+  }
   if (event_us <= 0 || event_us > elapsed_us || elapsed_us - event_us > kBracketSlackUs + 0.1 * elapsed_us)
     return Failure{core::Verdict::kSuspect, fmt::format("the device's timer says {:.1f} us, our clock {:.1f} us", event_us, elapsed_us)};
   elapsed_us = event_us;

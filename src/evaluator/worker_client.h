@@ -56,7 +56,8 @@ class WorkerClient {
   std::optional<Failure> map(Layout& layout);
   std::optional<Failure> plan_lengths(int set, double& elapsed_us);
   /// One block: runs the calls and measures it from before the worker is thawed to its answer, then freezes it.
-  std::optional<Failure> run(const std::vector<int>& sets, double limit_s, double& elapsed_us);
+  /// `is_sample`: its time counts, so on a GPU the device's timer must agree with our clock (first calls capture and load).
+  std::optional<Failure> run(const std::vector<int>& sets, double limit_s, double& elapsed_us, bool is_sample = false);
   std::optional<Failure> unmap();
 
   /// Stops every thread of the worker; nothing of it runs until the next request.
@@ -66,7 +67,7 @@ class WorkerClient {
 
  private:
   std::optional<Failure> ask(const Json& request, double limit_s, Json& answer, const std::vector<int>& fds = {});
-  std::optional<Failure> take_event_time(const Json& answer, double& elapsed_us);
+  std::optional<Failure> take_event_time(const Json& answer, bool is_sample, double& elapsed_us);
   Failure dead(const std::string& doing);
   void thaw();
 
