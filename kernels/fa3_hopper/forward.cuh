@@ -314,6 +314,7 @@ struct Attender {
   RingPosition<kC.stages> k;
   RingPosition<kC.stages> v;
   RingPosition<2> tiles;
+  bool holds_query = false;  ///< the slot of the tile before is not yet released
 
   float O[kC.value_dim / 2];
   uint32_t P[kSteps][4];
@@ -420,6 +421,18 @@ struct Attender {
     return static_cast<int>(static_cast<uint32_t>(row) * params.ratio_reciprocal >> 16);
   }
 
+  /// Lets the slot of the tile before go, once the copy engine has read O out of it. With two slots this waits until
+  /// the next tile's first product is under way. The lane that issued the boxes is the one elected here.
+  __device__ __forceinline__ void release_held_query() {
+    if (!holds_query) return;
+    holds_query = false;
+    if (ptx::elect_one()) {
+      ptx::cp_async_bulk_wait_group_read();
+      ptx::mbarrier_arrive(smem.q.empty(kC.query_slots == 1 ? 0 : q.slot ^ 1));
+    }
+    ptx::sync_warp();
+  }
+
   /// Whether this warpgroup has any row in the tile.
   __device__ __forceinline__ bool has_rows(const Tile& tile) const {
     return group * 64 < existing_rows(tile);
@@ -518,6 +531,7 @@ __device__ __forceinline__ void Attender<kC>::attend(const Tile& tile, const Blo
     wait_turn();
     issue_scores(S);
     pass_turn();
+    release_held_query();
     ptx::wgmma_wait_group<0>();
     tile::pin(S);
     smem.k.release(k);
@@ -552,6 +566,7 @@ __device__ __forceinline__ void Attender<kC>::attend(const Tile& tile, const Blo
 /// A group none of whose rows exist lets every block go unread, in its turns, so that the others have the tensor cores.
 template <ForwardConfig kC>
 __device__ __forceinline__ void Attender<kC>::stand_by(const BlockPlan& plan) {
+  release_held_query();
   smem.q.wait_full(q);
   for (int block = plan.begin; block < plan.end; ++block) {
     smem.k.wait_full(k);
@@ -606,6 +621,8 @@ __device__ __forceinline__ void Attender<kC>::finish(const Tile& tile) {
     store_rows(tile, sO);
   }
   q.advance();
+  holds_query = true;
+  if constexpr (kC.query_slots == 1) release_held_query();
 }
 
 /// This warp's 16 rows, whole positions of the group's heads, leave as one box a slab; what lies past a dense member's
@@ -621,8 +638,6 @@ __device__ __forceinline__ void Attender<kC>::store_boxes(const Tile& tile, uint
                                        params.problem.rows_packed ? 0 : tile.member);
   }
   ptx::cp_async_bulk_commit_group();
-  ptx::cp_async_bulk_wait_group_read();
-  ptx::mbarrier_arrive(smem.q.empty(q.slot));
 }
 
 /// The same by ordinary stores, row by row, for rows that are no box.
@@ -639,7 +654,6 @@ __device__ __forceinline__ void Attender<kC>::store_rows(const Tile& tile, uint3
   }
   ptx::fence_proxy_async_shared();
   ptx::sync_warp();
-  smem.q.release(q);
 }
 
 /// A part of a split tile: O / l and the base-2 LSE of its keys go to scratch memory, in registers' order.
@@ -784,6 +798,7 @@ __device__ __forceinline__ void attend_query_rows(const ForwardParams& params, S
       has_keys ? attender.finish(tile) : attender.store_rows_without_keys(tile);
     }
   }
+  attender.release_held_query();  // shared memory stays until it is read
 }
 
 }  // namespace ks::fa3
