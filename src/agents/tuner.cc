@@ -43,19 +43,29 @@ bool is_focus(const ScenarioFigures& scenario, const std::string& focus) {
   return slash != std::string::npos && scenario.name.substr(slash + 1) == focus;
 }
 
-/// Mean log speed over all scenarios, or of the one in focus; kWorst if any of them is not correct.
-double score(const EvaluationFigures& figures, const std::string& focus) {
+const ScenarioFigures* find(const EvaluationFigures& figures, const std::string& name) {
+  for (const auto& scenario : figures.scenarios)
+    if (scenario.name == name) return &scenario;
+  return nullptr;
+}
+
+/// How much faster a version is than the first one: the mean log gain over the scenarios that both were timed on, or
+/// over the one in focus. kWorst if it is not right where the first was, or was timed on too few to tell.
+double score(const EvaluationFigures& figures, const EvaluationFigures& first, const std::string& focus) {
   double sum = 0;
-  int count = 0;
-  for (const auto& scenario : figures.scenarios) {
-    if (scenario.verdict == "unsupported" && focus.empty()) continue;
-    if (!focus.empty() && !is_focus(scenario, focus)) continue;
-    const double value = speed(scenario);
-    if (value == kWorst) return kWorst;
-    sum += value;
+  int count = 0, wanted = 0;
+  for (const auto& before : first.scenarios) {
+    if (before.verdict != "correct" || (!focus.empty() && !is_focus(before, focus))) continue;
+    ++wanted;
+    const ScenarioFigures* now = find(figures, before.name);
+    if (now == nullptr || now->verdict == "not_run") continue;
+    if (now->verdict != "correct") return kWorst;
+    const double gain = speed(*now) - speed(before);
+    if (speed(*now) == kWorst || speed(before) == kWorst || (now->ratio > 0) != (before.ratio > 0)) continue;
+    sum += gain;
     ++count;
   }
-  return count == 0 ? kWorst : sum / count;
+  return count == 0 || count * 2 < wanted ? kWorst : sum / count;
 }
 
 double noise_of(const std::vector<Version>& versions) {
@@ -74,14 +84,17 @@ std::vector<Version> versions_of(const AgentContext& context) {
 
 /// The version to start edits from: best in the focus among those that lose at most noise over all scenarios.
 const Version* choose_incumbent(const std::vector<Version>& versions, const std::string& focus) {
+  const EvaluationFigures& first = *versions.front().figures;
   double best_overall = kWorst;
-  for (const auto& version : versions) best_overall = std::max(best_overall, score(*version.figures, ""));
+  for (const auto& version : versions) best_overall = std::max(best_overall, score(*version.figures, first, ""));
   const Version* incumbent = nullptr;
   double best = kWorst;
   for (const auto& version : versions) {
-    const double overall = score(*version.figures, "");
+    const double overall = score(*version.figures, first, "");
     if (overall == kWorst || overall < best_overall - noise_of(versions)) continue;
-    const double value = focus.empty() ? overall : score(*version.figures, focus);
+    // A focus that the first version was not right on, or not timed on, ranks nothing.
+    const bool has_focus = !focus.empty() && score(first, first, focus) != kWorst;
+    const double value = !has_focus ? overall : score(*version.figures, first, focus);
     if (incumbent == nullptr || value > best) {
       incumbent = &version;
       best = value;
@@ -102,7 +115,7 @@ std::map<std::string, double> influence(const std::vector<Version>& versions, co
   std::map<std::string, double> result;
   for (size_t i = 0; i < versions.size(); ++i)
     for (size_t j = 0; j < i; ++j) {
-      const double a = score(*versions[i].figures, focus), b = score(*versions[j].figures, focus);
+      const double a = score(*versions[i].figures, *versions[0].figures, focus), b = score(*versions[j].figures, *versions[0].figures, focus);
       if (a == kWorst || b == kWorst) continue;
       std::string changed;
       int count = 0;

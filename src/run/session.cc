@@ -152,7 +152,10 @@ void take_evaluation(Session& session, const core::Evaluation& evaluation, int n
   const auto decision = evaluation.outcome == "judged" ? session.goal->decide(values) : goal::Decision::kNotMet;
   session.context.goal_state = goal::decision_name(decision);
   session.figures = session.goal->explain(values);
-  session.best = std::max(session.best, figures.geomean);
+  // A figure over fewer scenarios is no better one.
+  if (figures.correct > session.best_correct) session.best = 0;
+  session.best_correct = std::max(session.best_correct, figures.correct);
+  if (figures.correct == session.best_correct) session.best = std::max(session.best, figures.geomean);
 }
 
 void take_usage(Session& session, const std::string& kind, const Json& body) {

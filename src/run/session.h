@@ -36,7 +36,8 @@ struct Session {
   std::string grid_hash;             ///< of the goal's grid when the run began
   std::string evaluated_hash;        ///< content_hash of what the last whole evaluation judged
   std::vector<std::string> figures;  ///< the goal's comparisons on it
-  double best = 0;                   ///< geomean against the fastest, of whole evaluations; 0: none
+  double best = 0;                   ///< geomean against the fastest, of those right on most scenarios; 0: none
+  int best_correct = 0;              ///< on how many
   double last_evaluation_s = 0;
   double used_before_s = 0;          ///< by earlier processes of this run
   int64_t began_ns = 0;
