@@ -4,6 +4,7 @@
 // with a RingPosition; its parity flips each time it wraps.
 #pragma once
 
+#include "kernels/ptx/ldst.cuh"
 #include "kernels/ptx/mbarrier.cuh"
 #include "kernels/ptx/warp.cuh"
 
@@ -36,8 +37,8 @@ struct Ring {
 
   static constexpr int kSlotCount = kSlots;
 
-  __device__ __forceinline__ uint32_t full(int slot) const { return address(&full_barriers[slot]); }
-  __device__ __forceinline__ uint32_t empty(int slot) const { return address(&empty_barriers[slot]); }
+  __device__ __forceinline__ uint32_t full(int slot) const { return ptx::cvta_shared(&full_barriers[slot]); }
+  __device__ __forceinline__ uint32_t empty(int slot) const { return ptx::cvta_shared(&empty_barriers[slot]); }
 
   __device__ __forceinline__ void init(int producers, int users) const {
     for (int slot = 0; slot < kSlots; ++slot) {
@@ -55,11 +56,6 @@ struct Ring {
   /// Loader side: waits until the slot may be overwritten; the first round never waits.
   __device__ __forceinline__ void wait_empty(const RingPosition<kSlots>& at) const {
     wait(empty(at.slot), at.parity ^ 1);
-  }
-
- private:
-  static __device__ __forceinline__ uint32_t address(const uint64_t* barrier) {
-    return static_cast<uint32_t>(__cvta_generic_to_shared(barrier));
   }
 };
 
