@@ -33,6 +33,7 @@ function liveBox() {
     if (status.progress) words.push(status.progress);
     words.push(status.running ? (status.paused ? "paused" : "running") : "the run is not running");
     state.textContent = words.join(" · ");
+    for (const control of form.querySelectorAll("button, textarea")) control.disabled = !status.running;
     list.replaceChildren(...(status.suggestions || []).map(s => el("div", {class: "entry ask"}, el("div", {class: "head"}, chip(s.category || "question"), el("code", {}, s.id), el("button", {type: "button", onclick: () => { text.value = s.text; text.focus(); }}, "use")), (s.facts || []).map(f => el("div", {class: "sub"}, f)), el("div", {class: "text"}, s.text))));
   }};
 }

@@ -37,7 +37,7 @@ svg .strong{fill:var(--ink);font-weight:600}
 .tools{display:flex;flex-wrap:wrap;gap:8px;margin:0 0 10px}
 input,select,button,textarea{font:inherit;color:inherit;background:var(--bg);border:1px solid var(--line);border-radius:7px;padding:6px 10px;min-width:0}
 input[type=search]{flex:1 1 180px}
-button{cursor:pointer}button:hover{border-color:var(--accent)}
+button{cursor:pointer}button:disabled,textarea:disabled{opacity:.55;cursor:default}button:hover{border-color:var(--accent)}
 :focus-visible{outline:2px solid var(--accent);outline-offset:1px}
 .scroll{overflow-x:auto;margin:0 -16px;padding:0 16px}
 table{border-collapse:collapse;width:100%;font-size:.88rem;font-variant-numeric:tabular-nums}
@@ -64,7 +64,7 @@ details summary{cursor:pointer;color:var(--accent)}
 #live textarea{width:100%;min-height:58px;resize:vertical}
 .two{display:grid;grid-template-columns:1fr 1fr;gap:20px}.two>div{overflow-x:auto;min-width:0}
 @media (max-width:760px){.two{grid-template-columns:1fr}main{padding:12px 8px 40px}section{padding:12px;border-radius:8px}.scroll{margin:0 -12px;padding:0 12px}
-.hide{display:none!important}dl{grid-template-columns:1fr}dd{margin-bottom:6px}.bar{width:96px;min-width:88px}td.name{min-width:118px}table{font-size:.82rem}th,td{padding-right:8px}}
+.hide{display:none!important}#live{position:static!important}dl{grid-template-columns:1fr}dd{margin-bottom:6px}.bar{width:96px;min-width:88px}td.name{min-width:118px}table{font-size:.82rem}th,td{padding-right:8px}}
 @media print{section{break-inside:avoid}#live,.tools{display:none}}
 )css";
 

@@ -161,10 +161,12 @@ std::set<std::string> features_of(const std::string& text) {
   std::string word;
   int depth = 0;
   const auto close = [&] {
+    const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
     std::string bare = word;
-    while (!bare.empty() && std::isdigit(static_cast<unsigned char>(bare.back()))) bare.pop_back();
-    if (bare.size() > 2) word = bare;  // "paged16" is paged; "bf16" stays
-    if (word.size() > 1) features.insert(word);
+    while (!bare.empty() && is_digit(bare.back())) bare.pop_back();
+    // "paged16" is paged; "bf16" and "e4m3" stay, they are names; a number alone is a parameter.
+    const bool is_name = bare.size() <= 2 || std::any_of(bare.begin(), bare.end(), is_digit);
+    if (!bare.empty()) features.insert(is_name ? word : bare);
     word.clear();
   };
   for (const char c : text + " ") {
@@ -172,7 +174,7 @@ std::set<std::string> features_of(const std::string& text) {
       ++depth;
     else if (c == ')')
       --depth;
-    else if (depth == 0 && (c == ' ' || c == '+' || c == ','))
+    else if (depth == 0 && (c == ' ' || c == '+' || c == ',' || c == '/'))
       close();
     else if (depth == 0)
       word += c;

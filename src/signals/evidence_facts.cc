@@ -59,7 +59,7 @@ Evidence value_facts(std::string_view name, const Sources& s) {
   if (signal == nullptr || info == nullptr) return evidence;
   std::string value = value_text(signal->value);
   if (const auto number = s.signals.number(name); number && info->kind == SignalKind::kShare) value = percent(*number);
-  const bool says_unit = info->unit != "" && info->unit != "share";
+  const bool says_unit = info->unit != "" && info->kind != SignalKind::kShare && info->kind != SignalKind::kCount;
   if (says_unit) value += fmt::format(" {}", info->unit);
   evidence.facts.push_back({fmt::format("{}: {}", info->meaning, value), signal->origin});
   slot(evidence, "n", value_text(signal->value));

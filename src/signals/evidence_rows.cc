@@ -109,8 +109,9 @@ Evidence step_facts(const Sources& s) {
   const std::string origin =
       fmt::format("evaluations {} and {}", s.history.previous()->number, s.history.last()->number);
   evidence.facts.push_back(
-      {fmt::format("the last step changed the ratios by {:+.1f} % on average over {} scenarios, the times by {:+.1f} %",
-                   100 * mean, changes.size(), 100 * time),
+      {fmt::format(
+           "the last step changed the ratios by {:+.1f} % on average over {} scenario{}, the times by {:+.1f} %",
+           100 * mean, changes.size(), changes.size() == 1 ? "" : "s", 100 * time),
        origin});
   slot(evidence, "delta", percent(std::fabs(mean)));
   slot(evidence, "effect", percent(std::fabs(mean)));
@@ -200,7 +201,7 @@ Evidence verdict_facts(const Sources& s) {
   const auto& record = *s.history.latest();
   const std::string origin = origin_of(s.history.latest_number(), record, s.history.declared());
   for (const auto& row : record.scenarios) {
-    if (row.candidate.verdict == core::Verdict::kCorrect) continue;
+    if (row.candidate.verdict == core::Verdict::kCorrect || row.candidate.verdict == core::Verdict::kNotRun) continue;
     if (evidence.facts.empty()) evidence.focus = row.name, slot(evidence, "config", row.name);
     if (evidence.facts.size() < kRowsShown)
       evidence.facts.push_back(

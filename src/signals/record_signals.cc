@@ -70,16 +70,18 @@ void add_ratio_signals(const core::Evaluation& record, const std::string& origin
 }
 
 void add_verdict_signals(const core::Evaluation& record, const std::string& origin, SignalSet& signals) {
-  int correct = 0, unsupported = 0, referenced = 0, ours = 0;
+  int judged = 0, correct = 0, unsupported = 0, referenced = 0, ours = 0;
   for (const auto& row : record.scenarios) {
+    if (row.candidate.verdict == Verdict::kNotRun) continue;  // out of time says nothing about the candidate
+    ++judged;
     const bool reference = reference_right(row);
     correct += row.candidate.verdict == Verdict::kCorrect;
     unsupported += reference && row.candidate.verdict == Verdict::kUnsupported;
     referenced += reference;
     ours += reference && row.candidate.verdict != Verdict::kUnsupported;
   }
-  if (record.scenarios.empty()) return;
-  signals.set("n_correct_frac", correct / static_cast<double>(record.scenarios.size()), origin);
+  if (judged == 0) return;
+  signals.set("n_correct_frac", correct / static_cast<double>(judged), origin);
   signals.set("n_unsupported", static_cast<double>(unsupported), origin);
   if (referenced > 0) signals.set("feature_parity", ours / static_cast<double>(referenced), origin);
 }
@@ -87,6 +89,7 @@ void add_verdict_signals(const core::Evaluation& record, const std::string& orig
 void add_bound_signals(const core::Evaluation& record, const std::string& origin, SignalSet& signals) {
   bool bound = false, counted = !record.scenarios.empty(), placed = false;
   for (const auto& row : record.scenarios) {
+    if (row.candidate.verdict == Verdict::kNotRun) continue;
     bound |= row.bound_us.has_value();
     counted &= row.flops.has_value() && row.bytes.has_value();
     placed |= row.bound_us.has_value() && reference_of(row) != nullptr;

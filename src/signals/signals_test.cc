@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/file.h"
+#include "signals/axis_signals.h"
 #include "signals/claim_text.h"
 #include "signals/edit_look.h"
 #include "signals/signal_list.h"
@@ -295,6 +296,22 @@ TEST(Signals, FeaturesOfTheOperatorThatTheGridNeverUses) {
   EXPECT_NE(evidence.facts[0].text.find("layout: leftpad"), std::string::npos);
   EXPECT_EQ(tracker.current().truth("batch_all_uniform"), true);
   EXPECT_FALSE(after({evaluation({row("a", 1), row("b", 1)})}).knows("scenario_features_never"));
+}
+
+TEST(Signals, RowsThatWereNotRunSayNothingAboutTheCandidate) {
+  auto record = evaluation({row("a", 0.5), row("b", 1)});
+  record.scenarios[1] = core::ScenarioResult{.name = "b", .category = "full"};
+  EXPECT_EQ(after({record}).number("n_correct_frac"), 1);
+  EXPECT_EQ(after({record}).truth("work_counted"), true);
+  EXPECT_EQ(after({record}).number("n_configs_reported"), 1);
+  record.scenarios.erase(record.scenarios.begin());
+  EXPECT_FALSE(after({record}).knows("n_correct_frac"));
+}
+
+TEST(Axes, FeaturesAreNamesWithoutParameters) {
+  EXPECT_EQ(features_of("win(127,0) cap50 sink"), (std::set<std::string>{"win", "cap", "sink"}));
+  EXPECT_EQ(features_of("bf16/e4m3kv"), (std::set<std::string>{"bf16", "e4m3kv"}));
+  EXPECT_EQ(features_of("paged64 append + rotary 32"), (std::set<std::string>{"paged", "append", "rotary"}));
 }
 
 TEST(Signals, TheMachineMayChangeUnderARun) {
