@@ -18,6 +18,16 @@ std::string name_of(const fs::path& run) {
   return full.has_filename() ? full.filename().string() : full.parent_path().filename().string();
 }
 
+/// "7 evaluations, best 0.412x, 1.5 min used" from what the run says of itself.
+std::string progress_text(const Json& state) {
+  if (!state.is_object() || !state.contains("evaluations")) return "";
+  std::string text = fmt::format("{} evaluations", trace::integer_at(state, "evaluations"));
+  if (const double best = trace::number_at(state, "best"); best > 0) text += fmt::format(", best {:.3g}x", best);
+  if (const double used_s = trace::number_at(state, "seconds_used"); used_s > 0)
+    text += fmt::format(", {:.1f} min used", used_s / 60);
+  return text;
+}
+
 const fs::path& checked(const fs::path& run) {
   if (!fs::exists(run / "trace.jsonl"))
     throw Error("{}: holds no trace.jsonl; give the folder of a run (kernelseek run TASK.toml makes one)",
@@ -71,9 +81,7 @@ std::string LiveRun::read_status() {
     const Json answer = ask_run({{"do", "status"}});
     status["running"] = true;
     status["paused"] = base::value_or<bool>(answer, "paused", false);
-    const Json& told = trace::value_at(answer, "status");
-    if (told.is_object() && told.contains("line")) status["progress"] = told["line"];
-    if (told.is_string()) status["progress"] = told;
+    status["progress"] = progress_text(trace::value_at(answer, "status"));
   } catch (const Error&) {
     // Nobody listens: the run has ended, or has not begun.
   }
