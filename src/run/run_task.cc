@@ -160,11 +160,11 @@ bool take_turn(Session& session) {
 void final_judgement(Session& session) {
   if (session.end_decision == "met") return;
   session.agent->finish(session.context);
-  const auto judgement = run_stage(session, "judge", [&] { return judge_now(session); });
+  const auto known = known_judgement(session);
+  const auto judgement = known ? *known : run_stage(session, "judge", [&] { return judge_now(session); });
   if (session.is_cancelled()) throw Cancelled{};
   session.end_decision = goal::decision_name(judgement.decision);
-  session.record("judge", {{"decision", session.end_decision}, {"goal", session.task.goal}, {"figures", judgement.figures},
-                           {"reason", judgement.reason}, {"question", ""}, {"fresh", true}, {"record", judgement.record}}, true);
+  record_judgement(session, judgement, !known, "");
   session.progress->say(fmt::format("   =  {}", fmt::join(judgement.figures, "; ")));
 }
 

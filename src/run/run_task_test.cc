@@ -109,8 +109,23 @@ TEST_F(RunTaskTest, AFalseClaimIsRefusedWithFiguresAndOneQuestion) {
   int fresh = 0, known = 0;
   for (const auto& event : events(result))
     if (event.kind == "judge") (event.body.at("fresh").get<bool>() ? fresh : known)++;
-  EXPECT_EQ(known, 1) << "the files were as the last evaluation found them";
-  EXPECT_EQ(fresh, 2) << "the second claim came after an edit; the last decision is always fresh";
+  EXPECT_EQ(fresh, 1) << "the second claim came after an edit";
+  EXPECT_EQ(known, 2) << "the first claim and the end: files that were judged as they lie";
+}
+
+TEST_F(RunTaskTest, NobodyGetsASecondThrowOfTheDiceForTheSameFiles) {
+  // A machine whose figures swing: a run's own evaluation meets the goal, the judge's does not, the next would again.
+  int calls = 0;
+  bench.evaluate = [&](const evaluator::Request& request) {
+    auto evaluation = fake_evaluation(request);
+    const double geomean = ++calls % 2 == 1 ? 1.2 : 0.9;
+    evaluation.summary.geomean["fastest"] = evaluation.summary.geomean_low["fastest"] = evaluation.summary.geomean_high["fastest"] = geomean;
+    return evaluation;
+  };
+  script({[](const auto&) { return claim(); }, [](const auto&) { return claim(); }});
+  const auto result = run_task(options(), bench);
+  EXPECT_EQ(result.decision, "not_met");
+  EXPECT_EQ(calls, 2) << "one evaluation of the start, one of the judge's";
 }
 
 TEST_F(RunTaskTest, AnAgentThatOnlyClaimsIsLetGo) {

@@ -42,7 +42,11 @@ class Restorer {
     }
     if (event.kind == "judge") {
       ++session_.judgements;
-      session_.judged_at = session_.evaluations();
+      if (body.value("fresh", false) && body.value("decision", "") != "met") {
+        session_.refused_hash = session_.evaluated_hash = body.value("content_hash", "");
+        session_.figures = base::value_or<std::vector<std::string>>(body, "figures", {});
+        session_.context.goal_state = body.value("decision", "");
+      }
     }
     if (event.kind == "run_start") {
       session_.has_started = true;
@@ -93,6 +97,7 @@ class Restorer {
     const auto path = session_.paths.record(number);
     take_evaluation(session_, core::read_evaluation(path), number, body.value("memo", Json()), body.value("partial", false));
     session_.evaluated_hash = body.value("content_hash", "");
+    if (!body.value("partial", false)) session_.refused_hash.clear();
     session_.context.new_messages = 0;
     session_.idle_claims = 0;
   }

@@ -42,7 +42,7 @@ struct Session {
   double used_before_s = 0;          ///< by earlier processes of this run
   int64_t began_ns = 0;
   int judgements = 0;
-  int judged_at = 0;                 ///< number of evaluations when the judge last spoke
+  std::string refused_hash;          ///< content_hash of what the judge last saw afresh and did not find to meet the goal
   int idle_claims = 0;               ///< claims in a row without an evaluation between them
   std::string last_question;
   std::map<std::string, std::pair<int64_t, double>> usage;  ///< tokens and cost by the id of usage events

@@ -103,7 +103,7 @@ void evaluate_version(Session& session, const agents::AgentStep& step) {
   take_evaluation(session, evaluation, number, step.memo, is_partial);
   constexpr size_t kAgentColumns = 120;
   session.context.last_table = evaluator::evaluation_table(evaluation, kAgentColumns);
-  if (!is_partial) session.evaluated_hash = hash;
+  if (!is_partial) session.evaluated_hash = hash, session.refused_hash.clear();
   const auto& figures = session.context.history.back();
   session.record("evaluation", {{"number", number},
                                 {"record", fmt::format("evaluations/{:04}.json", number)},
@@ -144,7 +144,6 @@ void take_human_messages(Session& session) {
 
 judge::Judgement judge_now(Session& session) {
   ++session.judgements;
-  session.judged_at = session.evaluations();
   session.progress->show(status_line(session) + " | judging");
   judge::Case the_case;
   the_case.goal = session.task.goal;
@@ -163,18 +162,34 @@ judge::Judgement judge_now(Session& session) {
   return judge::judge(the_case, session.bench->evaluate);
 }
 
-namespace {
-
-/// Records a decision; the goal's words go with it.
 void record_judgement(Session& session, const judge::Judgement& judgement, bool is_fresh, const std::string& question) {
+  // Afresh, what was judged is the copy.
+  const std::string hash = judge::content_hash((is_fresh ? session.paths.snapshot() : session.paths.work()) / session.context.candidate);
+  if (is_fresh && judgement.decision != goal::Decision::kMet) {
+    session.refused_hash = session.evaluated_hash = hash;
+    session.figures = judgement.figures;
+    session.context.goal_state = goal::decision_name(judgement.decision);
+  }
   session.record("judge", {{"decision", goal::decision_name(judgement.decision)},
                            {"goal", session.task.goal},
                            {"figures", judgement.figures},
                            {"reason", judgement.reason},
                            {"question", question},
                            {"fresh", is_fresh},
+                           {"content_hash", hash},
                            {"record", judgement.record}}, true);
 }
+
+std::optional<judge::Judgement> known_judgement(const Session& session) {
+  if (session.refused_hash.empty() || judge::content_hash(session.paths.work() / session.context.candidate) != session.refused_hash)
+    return std::nullopt;
+  judge::Judgement known;
+  known.decision = session.context.goal_state == "undecided" ? goal::Decision::kUndecided : goal::Decision::kNotMet;
+  known.figures = session.figures;
+  return known;
+}
+
+namespace {
 
 void refuse(Session& session, const judge::Judgement& judgement, bool is_fresh) {
   const auto asked = ask_question(session, true);
@@ -192,6 +207,10 @@ bool answer_claim(Session& session, const agents::AgentStep& step) {
   session.progress->say(fmt::format("   !  {}: {}", session.agent->name(), step.text));
   if (++session.idle_claims > kMostIdleClaims) {
     session.end_reason = "the agent has nothing more to try";
+    return false;
+  }
+  if (const auto known = known_judgement(session)) {
+    refuse(session, *known, false);
     return false;
   }
   const bool is_known = !session.evaluated_hash.empty() && session.context.goal_state != "met" &&

@@ -20,6 +20,13 @@ bool answer_claim(Session& session, const agents::AgentStep& step);
 /// The judge's decision on what lies in work/ now.
 judge::Judgement judge_now(Session& session);
 
+/// Records a decision. A fresh one that is not "met" stands for these files: they are not judged again until changed,
+/// so that nobody gets a better throw of the dice by asking twice.
+void record_judgement(Session& session, const judge::Judgement& judgement, bool is_fresh, const std::string& question);
+
+/// The judge's last word on exactly the files that lie in work/ now; nothing where they were not judged afresh.
+std::optional<judge::Judgement> known_judgement(const Session& session);
+
 /// Why the run must end now by its budget; "" if it need not.
 std::string budget_spent(const Session& session);
 
