@@ -2,6 +2,7 @@
 #include <csignal>
 #include <cstdio>
 
+#include "agents/command_agent.h"
 #include "base/file.h"
 #include "base/table.h"
 #include "cli/commands.h"
@@ -47,7 +48,21 @@ struct Options {
   bool json = false, unsealed = false;
 };
 
+/// Within a run the run judges, and its figures count; true if it answered.
+bool evaluate_through_run(const Options& options) {
+  const std::string socket = agents::run_socket();
+  if (socket.empty() || options.request.candidate.rfind("baseline:", 0) == 0) return false;
+  const Json answer = agents::request_run(socket, {{"do", "evaluate"}, {"filter", options.request.filter}, {"check_only", options.request.check_only}});
+  if (options.json)
+    fmt::print("{}\n", answer.dump(1, ' ', false, Json::error_handler_t::replace));
+  else
+    fmt::print("{}{}{}", answer.value("table", ""), answer.value("message", "").empty() ? "" : "\n", answer.value("message", ""));
+  exit_code() = answer.value("goal_state", "") == "met" ? kDone : kNotMet;
+  return true;
+}
+
 void evaluate_command(Options& options) {
+  if (evaluate_through_run(options)) return;
   if (!options.goal.empty()) check_goal(options.goal);
   if (!options.resume.empty()) options.request.resume = core::read_evaluation(options.resume);
   std::signal(SIGINT, [](int) { interrupted = true; });
