@@ -140,7 +140,9 @@ TEST(NearestWord, FindsATypoAndNothingForAnotherWord) {
   EXPECT_EQ(nearest_word("zzzzzz", {"geomean", "worst"}), "");
 }
 
-TEST(Clock, WritesUtcWithMilliseconds) { EXPECT_EQ(iso8601(0.25), "1970-01-01T00:00:00.250Z"); }
+TEST(Clock, WritesUtcWithMilliseconds) {
+  EXPECT_EQ(iso8601(0.25), "1970-01-01T00:00:00.250Z");
+}
 
 }  // namespace
 }  // namespace ks::base

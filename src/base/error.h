@@ -16,8 +16,7 @@ class Error : public std::runtime_error {
  public:
   explicit Error(const std::string& message) : std::runtime_error(message) {}
   template <typename... Args>
-    requires(sizeof...(Args) > 0)
-  explicit Error(fmt::format_string<Args...> format, Args&&... args)
+  requires(sizeof...(Args) > 0) explicit Error(fmt::format_string<Args...> format, Args&&... args)
       : std::runtime_error(fmt::format(format, std::forward<Args>(args)...)) {}
 };
 
@@ -30,5 +29,4 @@ std::string nearest_word(const std::string& word, const std::vector<std::string>
 }  // namespace ks
 
 /// Aborts with `why` if `condition` is false: a programmer's error, never a user's.
-#define KS_CHECK(condition, why) \
-  ((condition) ? (void)0 : ::ks::base::check_failed(#condition, why, __FILE__, __LINE__))
+#define KS_CHECK(condition, why) ((condition) ? (void)0 : ::ks::base::check_failed(#condition, why, __FILE__, __LINE__))

@@ -102,7 +102,9 @@ fs::path project_root() {
   return KS_SOURCE_DIR;
 }
 
-fs::path executable_folder() { return fs::read_symlink("/proc/self/exe").parent_path(); }
+fs::path executable_folder() {
+  return fs::read_symlink("/proc/self/exe").parent_path();
+}
 
 fs::path cache_folder() {
   if (const char* cache = std::getenv("KERNELSEEK_CACHE")) return cache;

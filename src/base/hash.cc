@@ -18,7 +18,9 @@ std::string sha256_hex(std::string_view data) {
   return hex;
 }
 
-uint64_t buffer_hash(const void* data, size_t bytes, uint64_t seed) { return XXH3_64bits_withSeed(data, bytes, seed); }
+uint64_t buffer_hash(const void* data, size_t bytes, uint64_t seed) {
+  return XXH3_64bits_withSeed(data, bytes, seed);
+}
 
 uint64_t secret_seed() {
   uint64_t seed = 0;

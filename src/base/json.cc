@@ -16,8 +16,12 @@ Json parse_json(std::string_view text, const std::string& origin) {
   }
 }
 
-Json read_json_file(const std::string& path) { return parse_json(read_file(path), path); }
+Json read_json_file(const std::string& path) {
+  return parse_json(read_file(path), path);
+}
 
-std::string to_line(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string to_line(const Json& value) {
+  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
 
 }  // namespace ks::base

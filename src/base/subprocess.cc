@@ -94,7 +94,9 @@ pid_t spawn(const SpawnOptions& options, const int fds[4]) {
   return pid;
 }
 
-void set_nonblocking(int fd) { ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK); }
+void set_nonblocking(int fd) {
+  ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);
+}
 
 /// Reads what is there into `text` (up to the limit); false at the end of the stream.
 bool drain(int fd, std::string& text, size_t limit) {
@@ -120,7 +122,8 @@ void pump(pid_t pid, int in, int out, int err, const SpawnOptions& options, Proc
       ::close(in);
       in_open = false;
     }
-    pollfd polls[3] = {{out_open ? out : -1, POLLIN, 0}, {err_open ? err : -1, POLLIN, 0}, {in_open ? in : -1, POLLOUT, 0}};
+    pollfd polls[3] = {
+        {out_open ? out : -1, POLLIN, 0}, {err_open ? err : -1, POLLIN, 0}, {in_open ? in : -1, POLLOUT, 0}};
     int wait_ms = -1;
     if (options.timeout_s > 0) {
       const double left = options.timeout_s - static_cast<double>(monotonic_ns() - start) * 1e-9;
@@ -302,9 +305,13 @@ Child::Child(const SpawnOptions& options) {
   ::close(ends[1]);
 }
 
-Child::~Child() { kill(); }
+Child::~Child() {
+  kill();
+}
 
-bool Child::alive() { return !status().has_value(); }
+bool Child::alive() {
+  return !status().has_value();
+}
 
 std::optional<int> Child::status() {
   if (status_) return status_;

@@ -15,13 +15,13 @@ namespace ks::base {
 
 /// How to start a child.
 struct SpawnOptions {
-  std::vector<std::string> argv;                          ///< argv[0] is looked up in PATH
-  std::string folder;                                     ///< working folder; empty: ours
-  std::vector<std::pair<std::string, std::string>> env;   ///< added to, or replacing, the inherited environment
-  bool clear_env = false;                                 ///< start from an empty environment
-  std::string input;                                      ///< given on standard input (run_process only)
-  double timeout_s = 0;                                   ///< 0: none
-  size_t max_output_bytes = 64u << 20;                    ///< per stream; the rest is read and dropped
+  std::vector<std::string> argv;                         ///< argv[0] is looked up in PATH
+  std::string folder;                                    ///< working folder; empty: ours
+  std::vector<std::pair<std::string, std::string>> env;  ///< added to, or replacing, the inherited environment
+  bool clear_env = false;                                ///< start from an empty environment
+  std::string input;                                     ///< given on standard input (run_process only)
+  double timeout_s = 0;                                  ///< 0: none
+  size_t max_output_bytes = 64u << 20;                   ///< per stream; the rest is read and dropped
 };
 
 /// How a child ended, and what it printed.

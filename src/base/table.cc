@@ -77,7 +77,9 @@ size_t terminal_width() {
   return 120;
 }
 
-bool is_interactive() { return ::isatty(STDERR_FILENO) != 0; }
+bool is_interactive() {
+  return ::isatty(STDERR_FILENO) != 0;
+}
 
 std::string format_time_us(double time_us) {
   if (time_us < 1000) return fmt::format("{:.2f} us", time_us);

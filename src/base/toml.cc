@@ -1,7 +1,8 @@
 #include "base/toml.h"
 
-#include <sstream>
 #include <toml++/toml.h>
+
+#include <sstream>
 
 #include "base/file.h"
 
@@ -52,6 +53,8 @@ TomlFile parse_toml(const std::string& text, const std::string& origin) {
   return file;
 }
 
-TomlFile read_toml_file(const std::string& path) { return parse_toml(read_file(path), path); }
+TomlFile read_toml_file(const std::string& path) {
+  return parse_toml(read_file(path), path);
+}
 
 }  // namespace ks::base

@@ -14,7 +14,11 @@ struct Options {
 };
 
 Json json_of(const steering::Message& message) {
-  return {{"id", message.id}, {"category", message.category}, {"facts", message.facts}, {"question", message.question}, {"focus", message.focus}};
+  return {{"id", message.id},
+          {"category", message.category},
+          {"facts", message.facts},
+          {"question", message.question},
+          {"focus", message.focus}};
 }
 
 void ask_command(const Options& options) {
@@ -44,11 +48,14 @@ void ask_command(const Options& options) {
 void add_ask_command(CLI::App& app) {
   auto options = std::make_shared<Options>();
   auto* command = app.add_subcommand("ask", "The question that a run's evidence calls for now");
-  command->footer("Example: kernelseek ask runs/attention_demo-1 --why\n"
-                  "RUN may also be a folder of evaluation records; it then gets a trace of its own, trace.jsonl.");
+  command->footer(
+      "Example: kernelseek ask runs/attention_demo-1 --why\n"
+      "RUN may also be a folder of evaluation records; it then gets a trace of its own, trace.jsonl.");
   command->add_option("run", options->run, "Run folder, or a folder of evaluation records")->required();
   command->add_flag("--why", options->why, "Every entry that fires, its rank, and the gate that held others back");
-  command->add_option("--count", options->count, "How many questions")->check(CLI::Range(1, 100))->capture_default_str();
+  command->add_option("--count", options->count, "How many questions")
+      ->check(CLI::Range(1, 100))
+      ->capture_default_str();
   command->add_flag("--json", options->json, "Print JSON");
   command->callback([options] { ask_command(*options); });
 }

@@ -25,8 +25,8 @@ void show_question(const std::string& id) {
     throw Error("no question \"{}\"{}", id, near.empty() ? "" : "; did you mean " + near + "?");
   }
   fmt::print("{} ({}, {})\n\n{}\n\nevidence: {}\na good answer contains: {}\nleak risk: {}\nsource: {}\n", question->id,
-             question->category, question->where, question->text, fmt::join(question->evidence, ", "), question->expects,
-             question->leak_risk, question->source);
+             question->category, question->where, question->text, fmt::join(question->evidence, ", "),
+             question->expects, question->leak_risk, question->source);
 }
 
 void check_questions() {
@@ -54,7 +54,8 @@ void add_bank_command(CLI::App& app) {
   auto* show = command->add_subcommand("show", "One question with all that belongs to it");
   show->add_option("id", *id, "The question's id")->required();
   show->callback([id] { show_question(*id); });
-  command->add_subcommand("check", "Validate every entry: schema, triggers, slots, language, leaks")->callback(check_questions);
+  command->add_subcommand("check", "Validate every entry: schema, triggers, slots, language, leaks")
+      ->callback(check_questions);
   more_data_checks().push_back([](DataReport& report) {
     steering::BankReport bank;
     steering::check_bank(steering::bank_folder(), bank);

@@ -12,19 +12,27 @@ void list_baselines(bool json) {
   base::TextTable table({"name", "device", "installed", "operators", "what", "from"});
   for (const auto& baseline : evaluator::known_baselines("")) {
     const auto missing = evaluator::missing_parts(baseline);
-    rows.push_back({{"name", baseline.name}, {"device", baseline.device}, {"installed", missing.empty()}, {"missing", missing},
-                    {"operators", baseline.operators}, {"summary", baseline.summary}, {"from", baseline.from}});
-    table.add({baseline.name, baseline.device, missing.empty() ? "yes" : "no", fmt::format("{}", fmt::join(baseline.operators, ", ")),
-               baseline.summary, baseline.from});
+    rows.push_back({{"name", baseline.name},
+                    {"device", baseline.device},
+                    {"installed", missing.empty()},
+                    {"missing", missing},
+                    {"operators", baseline.operators},
+                    {"summary", baseline.summary},
+                    {"from", baseline.from}});
+    table.add({baseline.name, baseline.device, missing.empty() ? "yes" : "no",
+               fmt::format("{}", fmt::join(baseline.operators, ", ")), baseline.summary, baseline.from});
   }
-  if (json) fmt::print("{}\n", rows.dump(1));
-  else fmt::print("{}install one with: kernelseek baseline install NAME\n", table.text(base::terminal_width()));
+  if (json)
+    fmt::print("{}\n", rows.dump(1));
+  else
+    fmt::print("{}install one with: kernelseek baseline install NAME\n", table.text(base::terminal_width()));
 }
 
 /// Makes the project's own Python environment if it is not there.
 void make_environment() {
   if (base::fs::exists(evaluator::environment_folder() / "bin/python3")) return;
-  const auto made = base::run_process({.argv = {"python3", "-m", "venv", evaluator::environment_folder().string()}, .timeout_s = 300});
+  const auto made = base::run_process(
+      {.argv = {"python3", "-m", "venv", evaluator::environment_folder().string()}, .timeout_s = 300});
   if (!made.ok())
     throw Error("cannot make a Python environment in {}: {} (on Debian and Ubuntu: apt-get install python3-venv)",
                 evaluator::environment_folder().string(), made.err);
@@ -34,15 +42,21 @@ void install_baseline(const std::string& name) {
   const auto baseline = evaluator::find_baseline(name, "");
   if (!baseline.packages.empty()) {
     make_environment();
-    std::vector<std::string> command = {(evaluator::environment_folder() / "bin/python3").string(), "-m", "pip", "install",
-                                        "--quiet", "--no-deps", "--only-binary=:all:"};
+    std::vector<std::string> command = {(evaluator::environment_folder() / "bin/python3").string(),
+                                        "-m",
+                                        "pip",
+                                        "install",
+                                        "--quiet",
+                                        "--no-deps",
+                                        "--only-binary=:all:"};
     command.insert(command.end(), baseline.packages.begin(), baseline.packages.end());
     const auto result = base::run_process({.argv = command, .timeout_s = 1800});
     if (!result.ok()) throw Error("pip could not install {}:\n{}", name, result.err);
   }
   if (const auto missing = evaluator::missing_parts(baseline); !missing.empty())
-    throw Error("baseline {} is not whole: {}{}", name, missing,
-                baseline.apt.empty() ? "" : fmt::format("; install the distribution's {}", fmt::join(baseline.apt, " ")));
+    throw Error(
+        "baseline {} is not whole: {}{}", name, missing,
+        baseline.apt.empty() ? "" : fmt::format("; install the distribution's {}", fmt::join(baseline.apt, " ")));
   fmt::print("baseline {} is installed\n", name);
 }
 

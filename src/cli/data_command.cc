@@ -79,7 +79,8 @@ void add_data_command(CLI::App& app) {
   auto* command = app.add_subcommand("data", "The project's data files");
   command->require_subcommand(1);
   command->footer("Example: kernelseek data check");
-  command->add_subcommand("check", "Validate grids, devices, baselines, questions, agents and tasks")->callback(data_check);
+  command->add_subcommand("check", "Validate grids, devices, baselines, questions, agents and tasks")
+      ->callback(data_check);
 }
 
 }  // namespace ks::cli

@@ -52,9 +52,10 @@ void disassemble_command(const Options& options) {
   const base::TempFolder folder;
   base::write_file_atomically(folder.path() / "this", text);
   base::write_file_atomically(folder.path() / "other", disassembly(options.other, options));
-  const auto result = base::run_process({.argv = {"diff", "--side-by-side", "--width=200", (folder.path() / "this").string(),
-                                                  (folder.path() / "other").string()},
-                                         .max_output_bytes = 1u << 30});
+  const auto result =
+      base::run_process({.argv = {"diff", "--side-by-side", "--width=200", (folder.path() / "this").string(),
+                                  (folder.path() / "other").string()},
+                         .max_output_bytes = 1u << 30});
   std::fwrite(result.out.data(), 1, result.out.size(), stdout);
 }
 

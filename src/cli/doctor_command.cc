@@ -35,7 +35,8 @@ Finding program(const std::string& what, const std::vector<std::string>& argv, c
 Finding works(const std::string& what, const std::vector<std::string>& argv, const std::string& mend) {
   try {
     const auto result = base::run_process({.argv = argv, .timeout_s = 20});
-    return {what, result.ok() ? "works" : "does not work here: " + result.err.substr(0, result.err.find('\n')), mend, result.ok()};
+    return {what, result.ok() ? "works" : "does not work here: " + result.err.substr(0, result.err.find('\n')), mend,
+            result.ok()};
   } catch (const Error&) {
     return {what, "not found", mend, false};
   }
@@ -44,20 +45,24 @@ Finding works(const std::string& what, const std::vector<std::string>& argv, con
 std::vector<Finding> examine() {
   std::vector<Finding> findings = {
       program("C++ compiler", {"g++", "--version"}, "apt-get install g++"),
-      program("CUDA compiler", {"nvcc", "--version"}, "pip install nvidia-cuda-nvcc, or the CUDA toolkit 12.8 or newer"),
-      program("GPU", {"nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"}, "an NVIDIA GPU and its driver"),
+      program("CUDA compiler", {"nvcc", "--version"},
+              "pip install nvidia-cuda-nvcc, or the CUDA toolkit 12.8 or newer"),
+      program("GPU", {"nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"},
+              "an NVIDIA GPU and its driver"),
       program("GPU profiler", {"ncu", "--version"}, "Nsight Compute, part of the CUDA toolkit"),
       program("sanitizer", {"compute-sanitizer", "--version"}, "compute-sanitizer, part of the CUDA toolkit"),
       works("network namespaces", {"unshare", "-rn", "true"}, "root, or unprivileged user namespaces"),
-      works("bubblewrap", {"bwrap", "--ro-bind", "/", "/", "true"}, "apt-get install bubblewrap, and unprivileged user namespaces"),
+      works("bubblewrap", {"bwrap", "--ro-bind", "/", "/", "true"},
+            "apt-get install bubblewrap, and unprivileged user namespaces"),
       program("browser for report tests", {"chromium", "--version"}, "apt-get install chromium (Debian)"),
       program("Claude Code", {"claude", "--version"}, "make clients"),
       program("Codex CLI", {"codex", "--version"}, "make clients"),
       program("git", {"git", "--version"}, "apt-get install git")};
   for (const auto& baseline : evaluator::known_baselines("")) {
     const auto missing = evaluator::missing_parts(baseline);
-    findings.push_back({"baseline " + baseline.name + " (" + baseline.device + ")", missing.empty() ? "installed" : missing,
-                        "kernelseek baseline install " + baseline.name, missing.empty()});
+    findings.push_back({"baseline " + baseline.name + " (" + baseline.device + ")",
+                        missing.empty() ? "installed" : missing, "kernelseek baseline install " + baseline.name,
+                        missing.empty()});
   }
   return findings;
 }
@@ -66,15 +71,21 @@ void doctor_command(bool json) {
   Json rows = Json::array();
   base::TextTable table({"what", "state", "to change that"});
   for (const auto& finding : examine()) {
-    rows.push_back({{"what", finding.what}, {"ok", finding.ok}, {"state", finding.state}, {"mend", finding.ok ? "" : finding.mend}});
+    rows.push_back({{"what", finding.what},
+                    {"ok", finding.ok},
+                    {"state", finding.state},
+                    {"mend", finding.ok ? "" : finding.mend}});
     table.add({finding.what, finding.state, finding.ok ? "" : finding.mend});
   }
   if (json) {
-    fmt::print("{}\n", Json{{"cores", std::thread::hardware_concurrency()}, {"operators", evaluator::known_operators()}, {"findings", rows}}.dump(1));
+    fmt::print("{}\n", Json{{"cores", std::thread::hardware_concurrency()},
+                            {"operators", evaluator::known_operators()},
+                            {"findings", rows}}
+                           .dump(1));
     return;
   }
-  fmt::print("{} cores; operators: {}\n{}", std::thread::hardware_concurrency(), fmt::join(evaluator::known_operators(), ", "),
-             table.text(base::terminal_width()));
+  fmt::print("{} cores; operators: {}\n{}", std::thread::hardware_concurrency(),
+             fmt::join(evaluator::known_operators(), ", "), table.text(base::terminal_width()));
 }
 
 }  // namespace

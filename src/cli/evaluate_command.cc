@@ -35,8 +35,10 @@ int code_of(const core::Evaluation& evaluation, const std::string& goal) {
       case core::Verdict::kCheat:
       case core::Verdict::kSuspect:
       case core::Verdict::kCrash:
-      case core::Verdict::kTimeout: return kWrong;
-      default: break;
+      case core::Verdict::kTimeout:
+        return kWrong;
+      default:
+        break;
     }
   if (goal.empty()) return kDone;
   return goal_is_met(goal, evaluation) ? kDone : kNotMet;
@@ -52,11 +54,13 @@ struct Options {
 bool evaluate_through_run(const Options& options) {
   const std::string socket = agents::run_socket();
   if (socket.empty() || options.request.candidate.rfind("baseline:", 0) == 0) return false;
-  const Json answer = agents::request_run(socket, {{"do", "evaluate"}, {"filter", options.request.filter}, {"check_only", options.request.check_only}});
+  const Json answer = agents::request_run(
+      socket, {{"do", "evaluate"}, {"filter", options.request.filter}, {"check_only", options.request.check_only}});
   if (options.json)
     fmt::print("{}\n", answer.dump(1, ' ', false, Json::error_handler_t::replace));
   else
-    fmt::print("{}{}{}", answer.value("table", ""), answer.value("message", "").empty() ? "" : "\n", answer.value("message", ""));
+    fmt::print("{}{}{}", answer.value("table", ""), answer.value("message", "").empty() ? "" : "\n",
+               answer.value("message", ""));
   exit_code() = answer.value("goal_state", "") == "met" ? kDone : kNotMet;
   return true;
 }
@@ -87,22 +91,27 @@ void evaluate_command(Options& options) {
 void add_evaluate_command(CLI::App& app) {
   auto options = std::make_shared<Options>();
   auto* command = app.add_subcommand("evaluate", "Build, check and time a candidate against the baselines");
-  command->footer("Example: kernelseek evaluate examples/attention_naive.cpp --grid demo --filter causal\n"
-                  "Exit code: 0 goal met or none given, 1 goal not met, 2 the candidate is wrong, 3 could not judge.");
+  command->footer(
+      "Example: kernelseek evaluate examples/attention_naive.cpp --grid demo --filter causal\n"
+      "Exit code: 0 goal met or none given, 1 goal not met, 2 the candidate is wrong, 3 could not judge.");
   auto& request = options->request;
-  command->add_option("candidate", request.candidate, "Source file, folder with candidate.toml, or baseline:NAME")->required();
+  command->add_option("candidate", request.candidate, "Source file, folder with candidate.toml, or baseline:NAME")
+      ->required();
   command->add_option("--operator", request.operator_name, "Operator by name, or the path of its folder");
   command->add_option("--grid", request.grid, "Grid of the operator by name, or a file")->capture_default_str();
   command->add_option("--filter", request.filter, "Regular expression over category/name");
   command->add_option("--device", request.device, "cpu or cuda")->capture_default_str();
-  command->add_option("--baseline", request.baselines, "Baselines to compare with (repeat), candidate:PATH, or none; default: every installed one");
+  command->add_option("--baseline", request.baselines,
+                      "Baselines to compare with (repeat), candidate:PATH, or none; default: every installed one");
   command->add_option("--threads", request.threads, "CPU threads for everyone; 0: every core")->capture_default_str();
-  command->add_option("--time-budget", request.time_budget_s, "Seconds after the build; 0: as needed")->capture_default_str();
+  command->add_option("--time-budget", request.time_budget_s, "Seconds after the build; 0: as needed")
+      ->capture_default_str();
   command->add_option("--goal", options->goal, "Goal expression, e.g. \"geomean >= 1.0 and correct == all\"");
   command->add_option("--out", options->out, "Write the record to this file");
   command->add_option("--resume", options->resume, "Add what this record lacks");
   command->add_flag("--json", options->json, "Print the record instead of the table");
-  command->add_flag("--unsealed", options->unsealed, "Leave the worker unsandboxed (profilers need it); the record says so");
+  command->add_flag("--unsealed", options->unsealed,
+                    "Leave the worker unsandboxed (profilers need it); the record says so");
   command->add_flag("--check-only", request.check_only, "Right or wrong only, no times");
   command->add_flag("!--no-aa", request.aa, "Leave out the candidate's comparison with itself");
   command->callback([options] { evaluate_command(*options); });

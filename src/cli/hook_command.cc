@@ -13,8 +13,9 @@ void add_hook_command(CLI::App& app) {
   auto* command = app.add_subcommand("hook", "Hooks for agent programs");
   command->require_subcommand(1);
   auto* stop = command->add_subcommand("stop", "May the agent stop? Answers from known facts in the program's dialect");
-  stop->footer("Example, as a Stop hook of an agent program: kernelseek hook stop --run runs/attention_demo-1 < input.json\n"
-               "A run sets KERNELSEEK_RUN for its agent, so that --run is not needed there.");
+  stop->footer(
+      "Example, as a Stop hook of an agent program: kernelseek hook stop --run runs/attention_demo-1 < input.json\n"
+      "A run sets KERNELSEEK_RUN for its agent, so that --run is not needed there.");
   stop->add_option("--run", *run, "Run folder; default: $KERNELSEEK_RUN");
   stop->callback([run] {
     const char* from_environment = std::getenv("KERNELSEEK_RUN");

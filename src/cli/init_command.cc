@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "base/file.h"
-
 #include "cli/commands.h"
 #include "evaluator/operators.h"
 
@@ -22,7 +21,8 @@ std::string find_example(const std::string& name, const std::string& ending) {
   std::vector<fs::path> files;
   if (fs::is_directory(folder))
     for (const auto& entry : fs::directory_iterator(folder))
-      if (entry.path().extension() == ending && entry.path().filename().string().find("naive") != std::string::npos) files.push_back(entry.path());
+      if (entry.path().extension() == ending && entry.path().filename().string().find("naive") != std::string::npos)
+        files.push_back(entry.path());
   std::sort(files.begin(), files.end());
   for (const auto& file : files) {
     const std::string text = base::read_file(file);
@@ -34,7 +34,8 @@ std::string find_example(const std::string& name, const std::string& ending) {
 /// A candidate that says "unsupported" to everything: it builds, and every function is there to be filled in.
 std::string skeleton(const std::string& name) {
   return fmt::format(
-      "// A candidate for {0}. It builds and answers \"unsupported\" until you fill it in; abi/kernelseek.h and {0}.h say\n"
+      "// A candidate for {0}. It builds and answers \"unsupported\" until you fill it in; abi/kernelseek.h and {0}.h "
+      "say\n"
       "// what each function gets.\n"
       "// kernelseek: operator={0}\n"
       "#include \"{0}.h\"\n\n"
@@ -45,7 +46,8 @@ std::string skeleton(const std::string& name) {
       "}}\n\n"
       "KS_EXPORT ks_status ks_plan(const ks_{0}_shape* /*shape*/, void* /*plan*/) {{ return KS_UNSUPPORTED; }}\n\n"
       "KS_EXPORT ks_status ks_run(const ks_{0}_call* /*call*/) {{ return KS_FAILED; }}\n\n"
-      "}}  // extern \"C\"\n", name);
+      "}}  // extern \"C\"\n",
+      name);
 }
 
 std::string task_text(const Options& options, const std::string& file) {
@@ -57,7 +59,8 @@ std::string task_text(const Options& options, const std::string& file) {
       "device = \"{}\"\n"
       "candidate = \"{}\"\n"
       "goal = \"geomean >= 1.0 and correct == all\"\n"
-      "agent = \"tuner\"        # searches over constants marked // @tune; programs that write code: docs/formats/task.md\n"
+      "agent = \"tuner\"        # searches over constants marked // @tune; programs that write code: "
+      "docs/formats/task.md\n"
       "questioner = \"bank\"\n"
       "seed = 1\n\n"
       "[budget]\n"
@@ -81,12 +84,14 @@ std::string notes_text(const Options& options, const std::string& file) {
 
 void init_command(const Options& options) {
   const auto the_operator = evaluator::find_operator(options.operator_name);
-  if (options.device != "cpu" && options.device != "cuda") throw Error("unknown device \"{}\"; known: cpu, cuda", options.device);
+  if (options.device != "cpu" && options.device != "cuda")
+    throw Error("unknown device \"{}\"; known: cpu, cuda", options.device);
   const std::string ending = options.device == "cuda" ? ".cu" : ".cpp";
   const std::string file = the_operator.name + ending;
   const fs::path folder = options.folder;
   for (const std::string& name : {std::string("task.toml"), file, std::string("NOTES.md")})
-    if (fs::exists(folder / name)) throw Error("{}: exists already; choose another folder, or remove it", (folder / name).string());
+    if (fs::exists(folder / name))
+      throw Error("{}: exists already; choose another folder, or remove it", (folder / name).string());
   std::string candidate = find_example(the_operator.name, ending);
   const bool is_skeleton = candidate.empty();
   if (is_skeleton) candidate = skeleton(the_operator.name);

@@ -7,8 +7,9 @@
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
-  CLI::App app{"KernelSeek steers coding agents towards faster kernels with questions, and judges kernels with an\n"
-               "evaluator that cannot be fooled. Start with: kernelseek evaluate examples/attention_naive.cpp"};
+  CLI::App app{
+      "KernelSeek steers coding agents towards faster kernels with questions, and judges kernels with an\n"
+      "evaluator that cannot be fooled. Start with: kernelseek evaluate examples/attention_naive.cpp"};
   app.name("kernelseek");
   app.require_subcommand(1);
   app.set_version_flag("--version", "kernelseek 0.1.0");

@@ -24,16 +24,32 @@ std::string quoted_for_regex(const std::string& name) {
 }
 
 std::vector<std::string> evaluation_of(const Options& options) {
-  std::vector<std::string> command = {(base::executable_folder() / "kernelseek").string(), "evaluate", options.candidate,
-                                      "--grid", options.grid, "--filter", "/" + quoted_for_regex(options.scenario) + "$",
-                                      "--check-only", "--baseline", "none", "--unsealed"};
+  std::vector<std::string> command = {(base::executable_folder() / "kernelseek").string(),
+                                      "evaluate",
+                                      options.candidate,
+                                      "--grid",
+                                      options.grid,
+                                      "--filter",
+                                      "/" + quoted_for_regex(options.scenario) + "$",
+                                      "--check-only",
+                                      "--baseline",
+                                      "none",
+                                      "--unsealed"};
   if (!options.operator_name.empty()) command.insert(command.end(), {"--operator", options.operator_name});
   return command;
 }
 
 void profile_gpu(const Options& options) {
-  std::vector<std::string> command = {"ncu", "--target-processes", "all", "--target-processes-filter", "kernelseek-worker",
-                                      "--clock-control", "none", "--force-overwrite", "-o", options.report};
+  std::vector<std::string> command = {"ncu",
+                                      "--target-processes",
+                                      "all",
+                                      "--target-processes-filter",
+                                      "kernelseek-worker",
+                                      "--clock-control",
+                                      "none",
+                                      "--force-overwrite",
+                                      "-o",
+                                      options.report};
   if (options.sections.empty()) command.insert(command.end(), {"--set", "full"});
   for (const auto& section : options.sections) command.insert(command.end(), {"--section", section});
   if (options.source) command.insert(command.end(), {"--import-source", "yes"});
@@ -41,10 +57,14 @@ void profile_gpu(const Options& options) {
   command.insert(command.end(), {"--device", "cuda"});
   const auto result = base::run_process({.argv = command, .timeout_s = 1800, .max_output_bytes = 1u << 30});
   if (!base::fs::exists(options.report + ".ncu-rep"))
-    throw Error("ncu made no report:\n{}{}\nWhere counters are forbidden, the driver's NVreg_RestrictProfilingToAdminUsers=0 or "
-                "root allows them.", result.out, result.err);
+    throw Error(
+        "ncu made no report:\n{}{}\nWhere counters are forbidden, the driver's NVreg_RestrictProfilingToAdminUsers=0 "
+        "or "
+        "root allows them.",
+        result.out, result.err);
   const auto text = base::run_process({.argv = {"ncu", "--import", options.report + ".ncu-rep", "--page", "details"},
-                                       .timeout_s = 600, .max_output_bytes = 1u << 30});
+                                       .timeout_s = 600,
+                                       .max_output_bytes = 1u << 30});
   fmt::print("{}report: {}.ncu-rep\n", text.out, options.report);
 }
 
@@ -52,7 +72,8 @@ void profile_cpu(const Options& options) {
   std::vector<std::string> command = {"perf", "stat", "-d"};
   for (auto& word : evaluation_of(options)) command.push_back(word);
   const auto result = base::run_process({.argv = command, .timeout_s = 600});
-  if (!result.ok()) throw Error("perf could not count: {} (apt-get install linux-perf; some machines give no counters)", result.err);
+  if (!result.ok())
+    throw Error("perf could not count: {} (apt-get install linux-perf; some machines give no counters)", result.err);
   fmt::print("{}{}", result.out, result.err);
 }
 
@@ -70,8 +91,10 @@ void add_profile_command(CLI::App& app) {
   command->add_flag("--source", options->source, "Import the sources into the report");
   command->add_option("--report", options->report, "Report file, without its ending")->capture_default_str();
   command->callback([options] {
-    if (evaluator::load_candidate(options->candidate, options->operator_name).device == "cuda") profile_gpu(*options);
-    else profile_cpu(*options);
+    if (evaluator::load_candidate(options->candidate, options->operator_name).device == "cuda")
+      profile_gpu(*options);
+    else
+      profile_cpu(*options);
   });
 }
 

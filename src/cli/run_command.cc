@@ -17,15 +17,20 @@ struct Options {
   bool dry_run = false, json = false;
 };
 
-std::string ratio_text(double ratio) { return ratio > 0 ? fmt::format("{:.3f}x", ratio) : std::string("undefined"); }
+std::string ratio_text(double ratio) {
+  return ratio > 0 ? fmt::format("{:.3f}x", ratio) : std::string("undefined");
+}
 
 void say_result(const run::RunResult& result) {
   if (result.decision.empty()) {
-    fmt::print("interrupted after {} evaluations; go on with: kernelseek run --resume {}\n", result.evaluations, result.folder);
+    fmt::print("interrupted after {} evaluations; go on with: kernelseek run --resume {}\n", result.evaluations,
+               result.folder);
     return;
   }
   fmt::print("{}: {} ({}), {} evaluations, geomean against the fastest {} at the start, {} at best\n", result.folder,
-             result.decision == "met" ? "goal met" : result.decision == "undecided" ? "undecided, which is not met" : "goal not met",
+             result.decision == "met"         ? "goal met"
+             : result.decision == "undecided" ? "undecided, which is not met"
+                                              : "goal not met",
              result.reason, result.evaluations, ratio_text(result.first), ratio_text(result.best));
 }
 
@@ -43,8 +48,13 @@ void run_command(Options& options) {
   if (options.json) options.run.out = stderr;
   const run::RunResult result = run::run_task(options.run, run::real_workbench());
   if (options.json)
-    fmt::print("{}\n", Json{{"folder", result.folder}, {"decision", result.decision}, {"reason", result.reason},
-                            {"evaluations", result.evaluations}, {"first", result.first}, {"best", result.best}}.dump());
+    fmt::print("{}\n", Json{{"folder", result.folder},
+                            {"decision", result.decision},
+                            {"reason", result.reason},
+                            {"evaluations", result.evaluations},
+                            {"first", result.first},
+                            {"best", result.best}}
+                           .dump());
   else
     say_result(result);
   exit_code() = result.decision == "met" ? kDone : result.decision.empty() ? kCouldNot : kNotMet;
@@ -65,12 +75,14 @@ void add_internal_agent(CLI::App& app) {
 void add_run_command(CLI::App& app) {
   auto options = std::make_shared<Options>();
   auto* command = app.add_subcommand("run", "An agent, a questioner, a judge and a budget; everything recorded");
-  command->footer("Example: kernelseek run examples/tasks/attention_demo.toml --questioner bank\n"
-                  "         kernelseek run --resume runs/attention_demo-1\n"
-                  "Exit code: 0 goal met, 1 not met, 3 could not run or was interrupted.");
+  command->footer(
+      "Example: kernelseek run examples/tasks/attention_demo.toml --questioner bank\n"
+      "         kernelseek run --resume runs/attention_demo-1\n"
+      "Exit code: 0 goal met, 1 not met, 3 could not run or was interrupted.");
   command->add_option("task", options->run.task, "Task file");
   command->add_option("--resume", options->run.resume, "Go on with this run's folder");
-  command->add_option("--questioner", options->run.questioner, "Takes the place of the task's: none, neutral, bank, shuffled, hints");
+  command->add_option("--questioner", options->run.questioner,
+                      "Takes the place of the task's: none, neutral, bank, shuffled, hints");
   command->add_option("--runs", options->run.runs, "Folder for new runs")->capture_default_str();
   command->add_flag("--dry-run", options->dry_run, "Say what would happen, and do nothing");
   command->add_flag("--json", options->json, "Print the result as JSON; progress goes to standard error");

@@ -18,7 +18,8 @@ void scenarios_command(const Options& options) {
   if (options.json) {
     Json rows = Json::array();
     for (const auto& scenario : grid.scenarios)
-      rows.push_back({{"id", scenario.id}, {"name", scenario.name}, {"category", scenario.category}, {"values", scenario.values}});
+      rows.push_back(
+          {{"id", scenario.id}, {"name", scenario.name}, {"category", scenario.category}, {"values", scenario.values}});
     fmt::print("{}\n", rows.dump(1));
     return;
   }
@@ -26,14 +27,19 @@ void scenarios_command(const Options& options) {
   for (const auto& scenario : grid.scenarios) {
     std::vector<std::string> row;
     for (const auto& column : grid.columns) {
-      if (column == "#") row.push_back(std::to_string(scenario.id));
-      else if (column == "name") row.push_back(scenario.name);
-      else if (column == "category") row.push_back(scenario.category);
-      else row.push_back(scenario.values.at(column));
+      if (column == "#")
+        row.push_back(std::to_string(scenario.id));
+      else if (column == "name")
+        row.push_back(scenario.name);
+      else if (column == "category")
+        row.push_back(scenario.category);
+      else
+        row.push_back(scenario.values.at(column));
     }
     table.add(std::move(row));
   }
-  fmt::print("{}{} scenarios in grid {} of {}\n", table.text(base::terminal_width()), grid.scenarios.size(), grid.name, the_operator.name);
+  fmt::print("{}{} scenarios in grid {} of {}\n", table.text(base::terminal_width()), grid.scenarios.size(), grid.name,
+             the_operator.name);
 }
 
 }  // namespace

@@ -7,7 +7,9 @@
 #include <memory>
 #include <thread>
 
+#include "run/asker.h"
 #include "serve/server.h"
+#include "steering/select.h"
 
 namespace ks::cli {
 namespace {
@@ -17,6 +19,17 @@ struct Options {
   int port = 0;
 };
 
+constexpr size_t kSuggestions = 3;
+
+/// The bank's best questions for what the run's files hold now; the feed reads what is new.
+Json suggestions(const steering::Bank& bank, run::SteeringFeed& feed) {
+  Json list = Json::array();
+  for (const auto& message : steering::best_messages(bank, feed.state(false), kSuggestions))
+    list.push_back(
+        {{"id", message.id}, {"category", message.category}, {"facts", message.facts}, {"text", message.question}});
+  return list;
+}
+
 void serve_command(const Options& options) {
   // Ctrl-C is waited for on a thread of its own, so that open pages end in order.
   sigset_t signals;
@@ -24,7 +37,10 @@ void serve_command(const Options& options) {
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGTERM);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  serve::Server server(options.run, {.port = options.port});
+  const steering::Bank bank = steering::load_bank(steering::bank_folder());
+  run::SteeringFeed feed(options.run, 1);
+  const auto suggest = [&](const base::fs::path&) { return suggestions(bank, feed); };
+  serve::Server server(options.run, {.port = options.port, .suggest = suggest});
   fmt::print("{}\n", server.address());
   fmt::print(stderr, "anyone with this address can watch and steer the run; Ctrl-C ends the page, not the run\n");
   std::fflush(stdout);

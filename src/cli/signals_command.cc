@@ -22,8 +22,10 @@ void signals_command(const Options& options) {
     return;
   }
   base::TextTable table({"signal", "value", "unit", "from"});
-  for (const auto& [name, signal] : signals) table.add({name, signals::value_text(signal.value), signal.unit, signal.origin});
-  fmt::print("{}{} signals are known; the others are unknown, which is not zero.\n", table.text(base::terminal_width()), signals.size());
+  for (const auto& [name, signal] : signals)
+    table.add({name, signals::value_text(signal.value), signal.unit, signal.origin});
+  fmt::print("{}{} signals are known; the others are unknown, which is not zero.\n", table.text(base::terminal_width()),
+             signals.size());
 }
 
 }  // namespace

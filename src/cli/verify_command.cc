@@ -16,16 +16,19 @@ struct Options {
 /// What the fresh evaluation lacks of what the record claims; empty if it earns it.
 std::vector<std::string> shortfalls(const core::Evaluation& claimed, const core::Evaluation& fresh) {
   std::vector<std::string> result;
-  if (fresh.outcome != claimed.outcome) result.push_back(fmt::format("outcome is {}, the record says {}", fresh.outcome, claimed.outcome));
+  if (fresh.outcome != claimed.outcome)
+    result.push_back(fmt::format("outcome is {}, the record says {}", fresh.outcome, claimed.outcome));
   std::map<std::string, const core::ScenarioResult*> by_name;
   for (const auto& scenario : fresh.scenarios) by_name[scenario.name] = &scenario;
   for (const auto& scenario : claimed.scenarios) {
     const auto found = by_name.find(scenario.name);
     if (found == by_name.end()) {
       result.push_back(fmt::format("{}: no longer in grid {}", scenario.name, claimed.grid_name));
-    } else if (scenario.candidate.verdict == core::Verdict::kCorrect && found->second->candidate.verdict != core::Verdict::kCorrect) {
+    } else if (scenario.candidate.verdict == core::Verdict::kCorrect &&
+               found->second->candidate.verdict != core::Verdict::kCorrect) {
       result.push_back(fmt::format("{}: {} ({}), the record says correct", scenario.name,
-                                   core::verdict_name(found->second->candidate.verdict), found->second->candidate.reason));
+                                   core::verdict_name(found->second->candidate.verdict),
+                                   found->second->candidate.reason));
     }
   }
   for (const auto& [name, low] : claimed.summary.geomean_low) {
@@ -49,14 +52,18 @@ void verify_command(const Options& options) {
   request.threads = claimed.provenance.value("threads", 0);
   for (const auto& scenario : claimed.scenarios)
     for (const auto& [name, side] : scenario.baselines)
-      if (std::find(request.baselines.begin(), request.baselines.end(), name) == request.baselines.end()) request.baselines.push_back(name);
+      if (std::find(request.baselines.begin(), request.baselines.end(), name) == request.baselines.end())
+        request.baselines.push_back(name);
   if (request.baselines.empty()) request.baselines = {"none"};
   request.check_only = claimed.timing == "none";
   if (claimed.scenarios.size() == 1) request.filter = "/" + claimed.scenarios[0].name + "$";
   const auto fresh = evaluator::evaluate(request);
   const auto missing = shortfalls(claimed, fresh);
   if (options.json) {
-    fmt::print("{}\n", Json{{"earned", missing.empty()}, {"same_source", fresh.candidate_hash == claimed.candidate_hash}, {"shortfalls", missing}}.dump(1));
+    fmt::print("{}\n", Json{{"earned", missing.empty()},
+                            {"same_source", fresh.candidate_hash == claimed.candidate_hash},
+                            {"shortfalls", missing}}
+                           .dump(1));
   } else {
     fmt::print("{}", evaluator::evaluation_table(fresh, base::terminal_width()));
     if (fresh.candidate_hash != claimed.candidate_hash) fmt::print("note: the sources differ from the record's\n");

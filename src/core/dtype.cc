@@ -30,8 +30,12 @@ const DtypeRow& row_of(Dtype dtype) {
 
 }  // namespace
 
-size_t dtype_bytes(Dtype dtype) { return row_of(dtype).bytes; }
-const char* dtype_name(Dtype dtype) { return row_of(dtype).name; }
+size_t dtype_bytes(Dtype dtype) {
+  return row_of(dtype).bytes;
+}
+const char* dtype_name(Dtype dtype) {
+  return row_of(dtype).name;
+}
 
 Dtype parse_dtype(const std::string& name) {
   std::string known;
@@ -42,7 +46,9 @@ Dtype parse_dtype(const std::string& name) {
   throw Error("unknown dtype \"{}\"; known: {}", name, known);
 }
 
-float bf16_to_float(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
+float bf16_to_float(uint16_t bits) {
+  return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
+}
 
 uint16_t float_to_bf16(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
@@ -102,22 +108,37 @@ uint8_t float_to_e4m3(float value) {
 
 float load_element(const void* data, Dtype dtype, size_t index) {
   switch (dtype) {
-    case Dtype::kF32: return static_cast<const float*>(data)[index];
-    case Dtype::kF16: return f16_to_float(static_cast<const uint16_t*>(data)[index]);
-    case Dtype::kBf16: return bf16_to_float(static_cast<const uint16_t*>(data)[index]);
-    case Dtype::kE4m3: return e4m3_to_float(static_cast<const uint8_t*>(data)[index]);
-    case Dtype::kI32: return static_cast<float>(static_cast<const int32_t*>(data)[index]);
+    case Dtype::kF32:
+      return static_cast<const float*>(data)[index];
+    case Dtype::kF16:
+      return f16_to_float(static_cast<const uint16_t*>(data)[index]);
+    case Dtype::kBf16:
+      return bf16_to_float(static_cast<const uint16_t*>(data)[index]);
+    case Dtype::kE4m3:
+      return e4m3_to_float(static_cast<const uint8_t*>(data)[index]);
+    case Dtype::kI32:
+      return static_cast<float>(static_cast<const int32_t*>(data)[index]);
   }
   return 0;
 }
 
 void store_element(void* data, Dtype dtype, size_t index, float value) {
   switch (dtype) {
-    case Dtype::kF32: static_cast<float*>(data)[index] = value; return;
-    case Dtype::kF16: static_cast<uint16_t*>(data)[index] = float_to_f16(value); return;
-    case Dtype::kBf16: static_cast<uint16_t*>(data)[index] = float_to_bf16(value); return;
-    case Dtype::kE4m3: static_cast<uint8_t*>(data)[index] = float_to_e4m3(value); return;
-    case Dtype::kI32: static_cast<int32_t*>(data)[index] = static_cast<int32_t>(value); return;
+    case Dtype::kF32:
+      static_cast<float*>(data)[index] = value;
+      return;
+    case Dtype::kF16:
+      static_cast<uint16_t*>(data)[index] = float_to_f16(value);
+      return;
+    case Dtype::kBf16:
+      static_cast<uint16_t*>(data)[index] = float_to_bf16(value);
+      return;
+    case Dtype::kE4m3:
+      static_cast<uint8_t*>(data)[index] = float_to_e4m3(value);
+      return;
+    case Dtype::kI32:
+      static_cast<int32_t*>(data)[index] = static_cast<int32_t>(value);
+      return;
   }
 }
 

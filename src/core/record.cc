@@ -7,13 +7,13 @@ namespace ks::core {
 namespace {
 
 constexpr std::array<std::pair<Verdict, const char*>, 8> kVerdicts = {{{Verdict::kCorrect, "correct"},
-                                                                      {Verdict::kWrong, "wrong"},
-                                                                      {Verdict::kCheat, "cheat"},
-                                                                      {Verdict::kSuspect, "suspect"},
-                                                                      {Verdict::kCrash, "crash"},
-                                                                      {Verdict::kTimeout, "timeout"},
-                                                                      {Verdict::kUnsupported, "unsupported"},
-                                                                      {Verdict::kNotRun, "not_run"}}};
+                                                                       {Verdict::kWrong, "wrong"},
+                                                                       {Verdict::kCheat, "cheat"},
+                                                                       {Verdict::kSuspect, "suspect"},
+                                                                       {Verdict::kCrash, "crash"},
+                                                                       {Verdict::kTimeout, "timeout"},
+                                                                       {Verdict::kUnsupported, "unsupported"},
+                                                                       {Verdict::kNotRun, "not_run"}}};
 
 template <typename T>
 Json or_null(const std::optional<T>& value) {
@@ -59,12 +59,9 @@ std::optional<RowError> error_from(const Json& object) {
 }
 
 Json side_verdict(const Side& side) {
-  return Json{{"verdict", verdict_name(side.verdict)},
-              {"reason", side.reason},
-              {"error", error_json(side.error)},
-              {"plan_us", or_null(side.plan_us)},
-              {"lengths_us", or_null(side.lengths_us)},
-              {"samples_us", side.samples_us}};
+  return Json{{"verdict", verdict_name(side.verdict)},  {"reason", side.reason},
+              {"error", error_json(side.error)},        {"plan_us", or_null(side.plan_us)},
+              {"lengths_us", or_null(side.lengths_us)}, {"samples_us", side.samples_us}};
 }
 
 Side side_from(const Json& json) {
@@ -115,7 +112,8 @@ ScenarioResult scenario_from(const Json& json) {
     result.baselines[name].host_us = optional_at<double>(json.at("host_us"), name.c_str());
   }
   for (const auto& [name, ratio] : json.at("ratio").items())
-    result.ratio[name] = {ratio.at("value").get<double>(), ratio.at("low").get<double>(), ratio.at("high").get<double>()};
+    result.ratio[name] = {ratio.at("value").get<double>(), ratio.at("low").get<double>(),
+                          ratio.at("high").get<double>()};
   result.bound_us = optional_at<double>(json, "bound_us");
   result.flops = optional_at<double>(json, "flops");
   result.bytes = optional_at<double>(json, "bytes");

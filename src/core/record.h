@@ -35,11 +35,11 @@ struct Side {
   Verdict verdict = Verdict::kNotRun;
   std::string reason;
   std::optional<RowError> error;
-  std::optional<double> time_us;       ///< median time of one call, device or in-process clock
-  std::optional<double> host_us;       ///< median time of one call, eager, host included
-  std::vector<double> samples_us;      ///< per-call time of each sample (block), in order
-  std::optional<double> plan_us;       ///< ks_plan, once per shape
-  std::optional<double> lengths_us;    ///< ks_plan_lengths, counted in time_us where it exists
+  std::optional<double> time_us;     ///< median time of one call, device or in-process clock
+  std::optional<double> host_us;     ///< median time of one call, eager, host included
+  std::vector<double> samples_us;    ///< per-call time of each sample (block), in order
+  std::optional<double> plan_us;     ///< ks_plan, once per shape
+  std::optional<double> lengths_us;  ///< ks_plan_lengths, counted in time_us where it exists
 };
 
 /// One scenario of the record.
@@ -48,11 +48,11 @@ struct ScenarioResult {
   std::string name;
   std::string category;
   Side candidate;
-  std::map<std::string, Side> baselines;         ///< by baseline name
-  std::map<std::string, Ratio> ratio;            ///< by baseline name, and "fastest"
-  std::optional<double> bound_us;                ///< nothing may be faster than this
-  std::optional<double> flops, bytes;            ///< operations and compulsory bytes of one call
-  std::map<std::string, std::string> values;     ///< the grid's columns
+  std::map<std::string, Side> baselines;      ///< by baseline name
+  std::map<std::string, Ratio> ratio;         ///< by baseline name, and "fastest"
+  std::optional<double> bound_us;             ///< nothing may be faster than this
+  std::optional<double> flops, bytes;         ///< operations and compulsory bytes of one call
+  std::map<std::string, std::string> values;  ///< the grid's columns
 };
 
 /// Figures over scenarios; absent where undefined.
@@ -68,8 +68,8 @@ struct Evaluation {
   std::string operator_name, grid_name, grid_hash;
   std::string candidate_path, candidate_hash;
   std::string device, timing;
-  std::string outcome;         ///< "judged", "build_failed", "refused", "could_not_judge"
-  std::string outcome_reason;  ///< the compiler's message, the forbidden import …
+  std::string outcome;             ///< "judged", "build_failed", "refused", "could_not_judge"
+  std::string outcome_reason;      ///< the compiler's message, the forbidden import …
   double started = 0, wall_s = 0;  ///< seconds since the epoch; seconds
   std::vector<ScenarioResult> scenarios;
   Summary summary;

@@ -77,8 +77,10 @@ class Device {
   virtual std::unique_ptr<ExpectedOnDevice> keep(const op::Problem& problem, const op::Expected& expected) = 0;
   /// The answer computed where the inputs lie, all rows, if the operator has that form; else null. `checked` holds
   /// rows of the float64 reference: where the two disagree, ks::Error is thrown (the oracle itself would be wrong).
-  virtual std::unique_ptr<ExpectedOnDevice> solve_here(const op::Operator& /*the_operator*/, const op::Problem& /*problem*/,
-                                                       const std::vector<Span>& /*inputs*/, const op::Expected& /*checked*/) {
+  virtual std::unique_ptr<ExpectedOnDevice> solve_here(const op::Operator& /*the_operator*/,
+                                                       const op::Problem& /*problem*/,
+                                                       const std::vector<Span>& /*inputs*/,
+                                                       const op::Expected& /*checked*/) {
     return nullptr;
   }
   /// Compares an output (or the written part of an in-out tensor, whose initial bytes were `initial`) with what the

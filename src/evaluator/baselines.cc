@@ -38,6 +38,7 @@ Baseline read_baseline(const base::fs::path& folder) {
   baseline.apt = strings_at(file, "apt");
   if (baseline.kind != "native" && baseline.kind != "worker")
     throw Error("{}: kind \"{}\" must be \"native\" or \"worker\"", file.where("kind"), baseline.kind);
+  if (baseline.operators.empty()) throw Error("{}: \"operators\" names none", file.path);
   if (baseline.kind == "worker" && baseline.command.empty())
     throw Error("{}: a worker needs a \"command\"", file.where("kind"));
   return baseline;
@@ -49,7 +50,8 @@ std::string expand(std::string text, const Baseline& baseline) {
       {"{python}", (environment_folder() / "bin/python3").string()},
       {"{site}", environment_site_packages().string()},
       {"{folder}", baseline.folder.string()},
-      {"{fa3}", std::getenv("KERNELSEEK_FA3") != nullptr ? std::getenv("KERNELSEEK_FA3") : (environment_folder() / "lib/fa3").string()}};
+      {"{fa3}", std::getenv("KERNELSEEK_FA3") != nullptr ? std::getenv("KERNELSEEK_FA3")
+                                                         : (environment_folder() / "lib/fa3").string()}};
   for (const auto& [from, to] : replacements)
     for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
       text.replace(at, from.size(), to);

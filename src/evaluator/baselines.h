@@ -13,12 +13,12 @@ struct Baseline {
   std::string name, device, summary, from;
   std::vector<std::string> operators;
   base::fs::path folder;
-  std::string kind;                    ///< "native" (a candidate folder) or "worker" (a program that speaks the protocol)
-  std::vector<std::string> command;    ///< of a worker; "{python}" is the project's own interpreter
-  std::vector<std::string> packages;   ///< pip requirements, pinned
-  std::vector<std::string> needs;      ///< files, relative to the environment's site-packages, or absolute
-  std::vector<std::string> apt;        ///< packages of the distribution
-  bool by_default = true;              ///< taken where no baseline is named
+  std::string kind;                  ///< "native" (a candidate folder) or "worker" (a program that speaks the protocol)
+  std::vector<std::string> command;  ///< of a worker; "{python}" is the project's own interpreter
+  std::vector<std::string> packages;  ///< pip requirements, pinned
+  std::vector<std::string> needs;     ///< files, relative to the environment's site-packages, or absolute
+  std::vector<std::string> apt;       ///< packages of the distribution
+  bool by_default = true;             ///< taken where no baseline is named
 };
 
 /// Every baseline in this tree for a device ("" for all), by name. Throws ks::Error naming a malformed file's line.

@@ -11,7 +11,8 @@ double bound_us(const std::string& device, int threads, const ProblemInfo& probl
   if (!rates.contains(problem.matrix_dtype))
     throw Error("{}: no rate for {}", peaks.where("peak_flops_per_cycle_per_core"), problem.matrix_dtype);
   const int cores = peaks.values.value("cores", threads);
-  const double per_second = rates[problem.matrix_dtype].get<double>() * cores * peaks.values.at("peak_clock_ghz").get<double>() * 1e9;
+  const double per_second =
+      rates[problem.matrix_dtype].get<double>() * cores * peaks.values.at("peak_clock_ghz").get<double>() * 1e9;
   return problem.flops / per_second * 1e6;
 }
 

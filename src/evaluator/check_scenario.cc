@@ -10,14 +10,14 @@ namespace ks::evaluator {
 namespace {
 
 constexpr double kFirstCallLimitS = 60;
-constexpr double kManyFlops = 3e8;         // from here further inputs are compared on sampled rows
+constexpr double kManyFlops = 3e8;  // from here further inputs are compared on sampled rows
 constexpr int64_t kSampledRows = 256;
 constexpr uint64_t kStateBytesMax = 65536;  // the ABI's KS_STATE_BYTES_MAX
 
 /// One set of inputs that every side is tried on.
 struct Trial {
   std::string slot, recipe;
-  bool nan_slack = false;       ///< slack that nobody may read holds NaN: candidates only
+  bool nan_slack = false;  ///< slack that nobody may read holds NaN: candidates only
   bool candidate_only = false;
 };
 
@@ -48,19 +48,21 @@ bool open_side(Workbench& bench, Contender& side, const core::Scenario& scenario
     return false;
   }
   if (side.shape.state_bytes > kStateBytesMax || side.shape.scratch_bytes > bench.effort.memory_limit_bytes) {
-    fail(side.result, {core::Verdict::kCrash, fmt::format("asked for {} bytes of scratch and {} of state; at most {} and {}",
-                                                          side.shape.scratch_bytes, side.shape.state_bytes,
-                                                          bench.effort.memory_limit_bytes, kStateBytesMax)});
+    fail(side.result,
+         {core::Verdict::kCrash,
+          fmt::format("asked for {} bytes of scratch and {} of state; at most {} and {}", side.shape.scratch_bytes,
+                      side.shape.state_bytes, bench.effort.memory_limit_bytes, kStateBytesMax)});
     return false;
   }
-  Layout layout = bench.oracle.lay_out(side.name, 2, side.shape.scratch_bytes, side.shape.state_bytes,
-                                       side.shape.schedule_bytes);
+  Layout layout =
+      bench.oracle.lay_out(side.name, 2, side.shape.scratch_bytes, side.shape.state_bytes, side.shape.schedule_bytes);
   const auto failure = side.worker->map(layout);
   layout.close_fds();
   if (failure) return fail(side.result, *failure), false;
   side.result.verdict = core::Verdict::kCorrect;
   if (!side.shape.unwritten.empty())
-    side.result.reason = fmt::format("judged without {}, which it does not give", fmt::join(side.shape.unwritten, ", "));
+    side.result.reason =
+        fmt::format("judged without {}, which it does not give", fmt::join(side.shape.unwritten, ", "));
   return true;
 }
 

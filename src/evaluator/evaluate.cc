@@ -39,8 +39,7 @@ struct Evaluator {
     return std::find(off.begin(), off.end(), counter) == off.end();
   }
   void tell(const std::string& stage, const std::string& scenario, int index) const {
-    if (request.progress)
-      request.progress({stage, scenario, index, static_cast<int>(scenarios.size()), elapsed_s()});
+    if (request.progress) request.progress({stage, scenario, index, static_cast<int>(scenarios.size()), elapsed_s()});
   }
 };
 
@@ -56,7 +55,9 @@ auto run_stage(Evaluator& evaluator, const std::string& name, const Body& body) 
   return body();
 }
 
-bool is_baseline_name(const std::string& candidate) { return candidate.starts_with("baseline:"); }
+bool is_baseline_name(const std::string& candidate) {
+  return candidate.starts_with("baseline:");
+}
 
 /// Operator, grid and scenarios of the request.
 void choose_scenarios(Evaluator& evaluator, const std::string& operator_name) {
@@ -79,8 +80,9 @@ bool admit_candidate(Evaluator& evaluator, Implementation& implementation) {
   core::Evaluation& record = evaluator.record;
   record.candidate_path = request.candidate;
   if (is_baseline_name(request.candidate)) {
-    choose_scenarios(evaluator, request.operator_name.empty() ? "attention_fwd" : request.operator_name);
-    implementation = open_baseline(find_baseline(request.candidate.substr(9), request.device), evaluator.threads);
+    const Baseline baseline = find_baseline(request.candidate.substr(9), request.device);
+    choose_scenarios(evaluator, request.operator_name.empty() ? baseline.operators.front() : request.operator_name);
+    implementation = open_baseline(baseline, evaluator.threads);
     implementation.name = "candidate";
     return true;
   }
@@ -93,16 +95,19 @@ bool admit_candidate(Evaluator& evaluator, Implementation& implementation) {
     return true;
   }
   evaluator.tell("build", "", 0);
-  const Build build = run_stage(evaluator, "build", [&] { return build_candidate(candidate, request.device, evaluator.threads); });
+  const Build build =
+      run_stage(evaluator, "build", [&] { return build_candidate(candidate, request.device, evaluator.threads); });
   record.candidate_hash = build.hash;
-  record.build = {{"log", build.log}, {"cached", build.cached}, {"seconds", build.seconds}, {"compiler", build.compiler}};
+  record.build = {
+      {"log", build.log}, {"cached", build.cached}, {"seconds", build.seconds}, {"compiler", build.compiler}};
   if (!build.ok) {
     record.outcome = "build_failed";
     record.outcome_reason = build.log;
     return false;
   }
   implementation.library = build.library;
-  const Inspection inspection = run_stage(evaluator, "inspect", [&] { return inspect_binary(build.library, candidate); });
+  const Inspection inspection =
+      run_stage(evaluator, "inspect", [&] { return inspect_binary(build.library, candidate); });
   record.build["inspection"] = inspection.findings;
   if (inspection.refused && evaluator.on("inspect")) {
     record.outcome = "refused";
@@ -117,21 +122,28 @@ void gather_contenders(Evaluator& evaluator, const Implementation& candidate) {
   const Request& request = evaluator.request;
   const auto add = [&](Implementation implementation, const std::string& name, bool sandboxed) {
     implementation.name = name;
-    evaluator.contenders.push_back(
-        {name, std::make_unique<WorkerClient>(implementation, request.device, evaluator.threads, sandboxed, evaluator.on("freeze")), {}, {}});
+    evaluator.contenders.push_back({name,
+                                    std::make_unique<WorkerClient>(implementation, request.device, evaluator.threads,
+                                                                   sandboxed, evaluator.on("freeze")),
+                                    {},
+                                    {}});
   };
   const bool sandboxed = evaluator.on("sandbox");
   add(candidate, "candidate", sandboxed);
   if (request.aa && !request.check_only) add(candidate, "aa", sandboxed);
   for (const auto& baseline : known_baselines(request.device)) {
-    const bool named = std::find(request.baselines.begin(), request.baselines.end(), baseline.name) != request.baselines.end();
-    const bool fits = std::find(baseline.operators.begin(), baseline.operators.end(), evaluator.the_operator.name) != baseline.operators.end();
+    const bool named =
+        std::find(request.baselines.begin(), request.baselines.end(), baseline.name) != request.baselines.end();
+    const bool fits = std::find(baseline.operators.begin(), baseline.operators.end(), evaluator.the_operator.name) !=
+                      baseline.operators.end();
     const std::string missing = missing_parts(baseline);
     if (named && !missing.empty())
-      throw Error("baseline {} is not installed ({}); install it with: kernelseek baseline install {}", baseline.name, missing, baseline.name);
+      throw Error("baseline {} is not installed ({}); install it with: kernelseek baseline install {}", baseline.name,
+                  missing, baseline.name);
     if (named && !fits) throw Error("baseline {} does not compute {}", baseline.name, evaluator.the_operator.name);
     if (named || (request.baselines.empty() && baseline.by_default && fits && missing.empty()))
-      add(run_stage(evaluator, "build_baselines", [&] { return open_baseline(baseline, evaluator.threads); }), baseline.name, true);
+      add(run_stage(evaluator, "build_baselines", [&] { return open_baseline(baseline, evaluator.threads); }),
+          baseline.name, true);
   }
   for (const auto& name : request.baselines) {
     if (!name.starts_with("candidate:")) {
@@ -139,7 +151,8 @@ void gather_contenders(Evaluator& evaluator, const Implementation& candidate) {
       continue;
     }
     const Candidate other = load_candidate(name.substr(10), evaluator.the_operator.name);
-    const Build build = run_stage(evaluator, "build_baselines", [&] { return build_candidate(other, request.device, evaluator.threads); });
+    const Build build = run_stage(evaluator, "build_baselines",
+                                  [&] { return build_candidate(other, request.device, evaluator.threads); });
     if (!build.ok) throw Error("{} does not compile:\n{}", name, build.log);
     add({.library = build.library, .is_candidate = true}, name, sandboxed);
   }
@@ -183,11 +196,15 @@ void keep_results(Evaluator& evaluator, const core::Scenario& scenario, const Pr
                                        *side.result.time_us, *result.bound_us);
       side.result.verdict = core::Verdict::kSuspect;
     }
-    if (side.name == "candidate") result.candidate = side.result;
-    else if (side.name == "aa") twin = &side.result;
-    else result.baselines[side.name] = side.result;
+    if (side.name == "candidate")
+      result.candidate = side.result;
+    else if (side.name == "aa")
+      twin = &side.result;
+    else
+      result.baselines[side.name] = side.result;
   }
-  if (twin != nullptr && twin->verdict == core::Verdict::kCorrect && !twin->samples_us.empty() && !result.candidate.samples_us.empty()) {
+  if (twin != nullptr && twin->verdict == core::Verdict::kCorrect && !twin->samples_us.empty() &&
+      !result.candidate.samples_us.empty()) {
     core::ScenarioResult pair = result;
     pair.baselines = {{"aa", *twin}};
     score_scenario(pair);
@@ -210,7 +227,8 @@ const core::ScenarioResult* already_judged(const Evaluator& evaluator, const cor
 }
 
 void judge_scenarios(Evaluator& evaluator) {
-  OracleClient oracle(evaluator.the_operator.library.string(), evaluator.request.device, evaluator.threads, evaluator.request.counters_off);
+  OracleClient oracle(evaluator.the_operator.library.string(), evaluator.request.device, evaluator.threads,
+                      evaluator.request.counters_off);
   Workbench bench{oracle, evaluator.contenders, {}};
   bench.seed = base::secret_seed();
   bench.on_gpu = evaluator.request.device == "cuda";
@@ -226,7 +244,8 @@ void judge_scenarios(Evaluator& evaluator) {
       evaluator.record.scenarios.push_back(*known);
       continue;
     }
-    const bool out_of_time = evaluator.request.time_budget_s > 0 && evaluator.elapsed_s() > evaluator.request.time_budget_s;
+    const bool out_of_time =
+        evaluator.request.time_budget_s > 0 && evaluator.elapsed_s() > evaluator.request.time_budget_s;
     if (out_of_time || evaluator.cancelled()) {
       core::ScenarioResult skipped{.id = scenario.id, .name = scenario.name, .category = scenario.category};
       skipped.candidate.reason = evaluator.cancelled() ? "interrupted" : "the time budget was spent";

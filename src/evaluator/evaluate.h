@@ -29,7 +29,7 @@ struct Request {
   int threads = 0;                     ///< 0: every core
   double time_budget_s = 0;            ///< for the whole evaluation after the build; 0: the default per scenario
   bool check_only = false;
-  bool aa = true;  ///< measure the candidate against itself on a few scenarios
+  bool aa = true;                          ///< measure the candidate against itself on a few scenarios
   std::optional<core::Evaluation> resume;  ///< a record whose missing scenarios and baselines are added
   std::vector<std::string> counters_off;   ///< tests only: counters that are switched off
   std::function<void(const Progress&)> progress;

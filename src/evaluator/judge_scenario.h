@@ -24,10 +24,10 @@ struct Contender {
 
 /// How much work is spent, and what may be skipped.
 struct Effort {
-  double check_budget_s = 2.0;    ///< per scenario: inputs beyond the first two are tried while this lasts
-  double timing_budget_s = 4.0;   ///< per scenario
+  double check_budget_s = 2.0;      ///< per scenario: inputs beyond the first two are tried while this lasts
+  double timing_budget_s = 4.0;     ///< per scenario
   double target_half_width = 0.01;  ///< of the paired log ratios' interval: stop when all are this narrow
-  int min_rounds = 2;             ///< each round gives two samples a side
+  int min_rounds = 2;               ///< each round gives two samples a side
   int max_rounds = 30;
   uint64_t memory_limit_bytes = 4ull << 30;  ///< scratch of one side
 };
@@ -43,12 +43,12 @@ struct Workbench {
   OracleClient& oracle;
   std::vector<Contender>& contenders;
   Effort effort;
-  double host_overhead_us = 0;         ///< of an empty block: the same for everyone
+  double host_overhead_us = 0;  ///< of an empty block: the same for everyone
   bool on_gpu = false;
-  uint64_t seed = 0;                   ///< secret, of this evaluation
+  uint64_t seed = 0;  ///< secret, of this evaluation
   const std::atomic<bool>* cancel = nullptr;
   Switches switches;
-  double worker_s = 0;                 ///< spent in candidates and baselines (not the evaluator's own share)
+  double worker_s = 0;  ///< spent in candidates and baselines (not the evaluator's own share)
   bool cancelled() const { return cancel != nullptr && cancel->load(); }
 };
 

@@ -30,18 +30,29 @@ path build_library(const path& folder, const std::string& name) {
   if (base::fs::exists(target)) return target;
   base::make_folder(target.parent_path());
   const path temporary = target.string() + ".tmp";
-  std::vector<std::string> command = {"g++",  "-std=c++20", "-O3", "-march=native", "-fPIC", "-shared",
-                                      "-pthread", "-fvisibility=hidden", "-I" + (root / "src").string(),
-                                      "-I" + root.string(), "-I" + (root / "abi").string(), "-I" + folder.string()};
+  std::vector<std::string> command = {"g++",
+                                      "-std=c++20",
+                                      "-O3",
+                                      "-march=native",
+                                      "-fPIC",
+                                      "-shared",
+                                      "-pthread",
+                                      "-fvisibility=hidden",
+                                      "-I" + (root / "src").string(),
+                                      "-I" + root.string(),
+                                      "-I" + (root / "abi").string(),
+                                      "-I" + folder.string()};
   for (const auto& entry : base::fs::directory_iterator(folder))
     if (entry.path().extension() == ".cc" && !entry.path().stem().string().ends_with("_test"))
       command.push_back(entry.path().string());
   for (const auto& entry : base::fs::directory_iterator(root / "operators"))
     if (entry.path().extension() == ".cc" && !entry.path().stem().string().ends_with("_test"))
       command.push_back(entry.path().string());
-  for (const char* source : {"src/core/dtype.cc", "src/core/grid.cc", "src/base/error.cc", "src/base/hash.cc", "src/base/file.cc"})
+  for (const char* source :
+       {"src/core/dtype.cc", "src/core/grid.cc", "src/base/error.cc", "src/base/hash.cc", "src/base/file.cc"})
     command.push_back((root / source).string());
-  command.insert(command.end(), {"-DKS_SOURCE_DIR=\"" + root.string() + "\"", "-lfmt", "-lcrypto", "-o", temporary.string()});
+  command.insert(command.end(),
+                 {"-DKS_SOURCE_DIR=\"" + root.string() + "\"", "-lfmt", "-lcrypto", "-o", temporary.string()});
   const auto result = base::run_process({.argv = command, .timeout_s = 600});
   if (!result.ok()) throw Error("{}: the operator does not compile:\n{}", folder.string(), result.err.substr(0, 4000));
   base::fs::rename(temporary, target);

@@ -90,15 +90,21 @@ Finding OracleClient::verify(const std::string& side, const std::vector<int>& se
   const auto number = [&](const char* key) {
     return answer[key].is_null() ? std::numeric_limits<double>::infinity() : answer[key].get<double>();
   };
-  return {answer["correct"].get<bool>(), core::parse_verdict(answer["verdict"].get<std::string>()),
-          answer["reason"].get<std::string>(), {number("worst"), number("mean"), number("limit")}};
+  return {answer["correct"].get<bool>(),
+          core::parse_verdict(answer["verdict"].get<std::string>()),
+          answer["reason"].get<std::string>(),
+          {number("worst"), number("mean"), number("limit")}};
 }
 
 bool OracleClient::same_outputs(const std::string& side, int first, int second) {
   return ask({{"do", "same"}, {"side", side}, {"first", first}, {"second", second}})["same"].get<bool>();
 }
 
-void OracleClient::release(const std::string& side) { ask({{"do", "release"}, {"side", side}}); }
-void OracleClient::forget(const std::string& slot) { ask({{"do", "forget"}, {"slot", slot}}); }
+void OracleClient::release(const std::string& side) {
+  ask({{"do", "release"}, {"side", side}});
+}
+void OracleClient::forget(const std::string& slot) {
+  ask({{"do", "forget"}, {"slot", slot}});
+}
 
 }  // namespace ks::evaluator

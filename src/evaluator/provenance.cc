@@ -21,7 +21,8 @@ std::string processor_name() {
 
 std::string git_revision() {
   const std::string root = base::project_root().string();
-  const auto head = base::run_process({.argv = {"git", "-C", root, "rev-parse", "--short=12", "HEAD"}, .timeout_s = 10});
+  const auto head =
+      base::run_process({.argv = {"git", "-C", root, "rev-parse", "--short=12", "HEAD"}, .timeout_s = 10});
   if (!head.ok()) return "unknown";
   const auto dirty = base::run_process({.argv = {"git", "-C", root, "status", "--porcelain", "-uno"}, .timeout_s = 10});
   return head.out.substr(0, head.out.find('\n')) + (dirty.ok() && !dirty.out.empty() ? "+changes" : "");
@@ -40,12 +41,9 @@ Json describe_host(const std::string& device, int threads) {
   } catch (const Error&) {
     // No git here: the record says so.
   }
-  return Json{{"device_kind", device},
-              {"processor", processor_name()},
-              {"threads", threads},
-              {"system", std::string(system.sysname) + " " + system.release},
-              {"load_at_start", load},
-              {"evaluator_compiler", "g++ " __VERSION__},
+  return Json{{"device_kind", device}, {"processor", processor_name()},
+              {"threads", threads},    {"system", std::string(system.sysname) + " " + system.release},
+              {"load_at_start", load}, {"evaluator_compiler", "g++ " __VERSION__},
               {"revision", revision}};
 }
 

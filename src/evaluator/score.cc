@@ -20,7 +20,9 @@ core::Ratio ratio_of(const core::Side& candidate, const core::Side& baseline) {
   return {std::exp(interval.value), std::exp(interval.low), std::exp(interval.high)};
 }
 
-bool is_timed(const core::Side& side) { return side.verdict == Verdict::kCorrect && !side.samples_us.empty(); }
+bool is_timed(const core::Side& side) {
+  return side.verdict == Verdict::kCorrect && !side.samples_us.empty();
+}
 
 /// Figures against one baseline name (or "fastest").
 void summarise_against(const std::vector<const core::ScenarioResult*>& results, const std::string& name,
@@ -31,10 +33,9 @@ void summarise_against(const std::vector<const core::ScenarioResult*>& results, 
   bool undefined = false;
   for (const auto* result : results) {
     const bool baseline_right =
-        name == "fastest"
-            ? std::any_of(result->baselines.begin(), result->baselines.end(),
-                          [](const auto& entry) { return entry.second.verdict == Verdict::kCorrect; })
-            : result->baselines.contains(name) && result->baselines.at(name).verdict == Verdict::kCorrect;
+        name == "fastest" ? std::any_of(result->baselines.begin(), result->baselines.end(),
+                                        [](const auto& entry) { return entry.second.verdict == Verdict::kCorrect; })
+                          : result->baselines.contains(name) && result->baselines.at(name).verdict == Verdict::kCorrect;
     if (!baseline_right) continue;
     const auto found = result->ratio.find(name);
     if (result->candidate.verdict != Verdict::kCorrect || found == result->ratio.end()) {

@@ -1,8 +1,9 @@
 // The table that `evaluate` prints: a row a scenario, then what it comes to.
+#include "base/table.h"
+
 #include <algorithm>
 #include <set>
 
-#include "base/table.h"
 #include "evaluator/evaluate.h"
 
 namespace ks::evaluator {
@@ -38,8 +39,10 @@ std::string summary_lines(const core::Summary& summary) {
                         *summary.worst.at(name));
   }
   if (summary.aa_median)
-    text += fmt::format("A/A (the candidate against itself): median |log ratio| {:.2f} %, 95 % within {:.2f} %; "
-                        "a smaller effect is noise\n", 100 * *summary.aa_median, 100 * *summary.aa_p95);
+    text += fmt::format(
+        "A/A (the candidate against itself): median |log ratio| {:.2f} %, 95 % within {:.2f} %; "
+        "a smaller effect is noise\n",
+        100 * *summary.aa_median, 100 * *summary.aa_p95);
   return text;
 }
 
@@ -48,20 +51,23 @@ std::string reason_lines(const core::Evaluation& evaluation) {
   std::string text;
   for (const auto& result : evaluation.scenarios)
     if (result.candidate.verdict != Verdict::kCorrect && !result.candidate.reason.empty())
-      text += fmt::format("{}: {}: {}\n", result.name, core::verdict_name(result.candidate.verdict), result.candidate.reason);
+      text += fmt::format("{}: {}: {}\n", result.name, core::verdict_name(result.candidate.verdict),
+                          result.candidate.reason);
   std::set<std::string> said;
   for (const auto& result : evaluation.scenarios)
     for (const auto& [name, side] : result.baselines)
       if (side.verdict == Verdict::kWrong || side.verdict == Verdict::kCrash || side.verdict == Verdict::kTimeout)
         if (said.insert(name + side.reason).second)
-          text += fmt::format("{}: baseline {} {}: {}\n", result.name, name, core::verdict_name(side.verdict), side.reason);
+          text +=
+              fmt::format("{}: baseline {} {}: {}\n", result.name, name, core::verdict_name(side.verdict), side.reason);
   return text;
 }
 
 }  // namespace
 
 std::string evaluation_table(const core::Evaluation& evaluation, size_t width) {
-  if (evaluation.outcome == "build_failed") return "The candidate does not compile:\n" + evaluation.outcome_reason + "\n";
+  if (evaluation.outcome == "build_failed")
+    return "The candidate does not compile:\n" + evaluation.outcome_reason + "\n";
   if (evaluation.outcome == "refused") return "The candidate is refused: " + evaluation.outcome_reason + "\n";
   std::set<std::string> names;
   bool timed = false;

@@ -13,15 +13,16 @@
 namespace ks::evaluator {
 namespace {
 
-constexpr double kMinBlockUs = 2000;    // so that the cost of asking (tens of us) stays small
-constexpr double kLongCallUs = 200000;  // a call this long needs no second one in its block
-constexpr uint64_t kSetsMemory = 512ull << 20;   // on the CPU; a GPU has room for sixteen times as much
+constexpr double kMinBlockUs = 2000;            // so that the cost of asking (tens of us) stays small
+constexpr double kLongCallUs = 200000;          // a call this long needs no second one in its block
+constexpr uint64_t kSetsMemory = 512ull << 20;  // on the CPU; a GPU has room for sixteen times as much
 constexpr int kMaxSets = 64;
 
 /// Calls of one block of this side.
 int calls_of_block(const Workbench& bench, const ProblemInfo& problem, double call_us) {
   if (call_us > kLongCallUs) return 1;
-  const auto cold = static_cast<double>(bench.oracle.cold_bytes()) / static_cast<double>(std::max<uint64_t>(problem.set_bytes, 1));
+  const auto cold =
+      static_cast<double>(bench.oracle.cold_bytes()) / static_cast<double>(std::max<uint64_t>(problem.set_bytes, 1));
   const double wanted = std::max({1.0, std::ceil(cold), std::ceil(kMinBlockUs / std::max(call_us, 1.0))});
   const uint64_t memory = bench.on_gpu ? 16 * kSetsMemory : kSetsMemory;
   const double fitting = static_cast<double>(memory) / static_cast<double>(std::max<uint64_t>(problem.set_bytes, 1));
@@ -59,8 +60,9 @@ bool take_sample(Workbench& bench, const ProblemInfo& problem, Runner& runner, u
   if (const auto failure = side.worker->run(runner.sets, runner.limit_s, elapsed_us, counted))
     return disqualify(runner, failure->verdict, failure->reason), false;
   bench.worker_s += elapsed_us * 1e-6;
-  const Finding finding = bench.switches.timed_outputs ? bench.oracle.verify(side.name, runner.sets, side.shape.unwritten)
-                                                       : Finding{.correct = true};
+  const Finding finding = bench.switches.timed_outputs
+                              ? bench.oracle.verify(side.name, runner.sets, side.shape.unwritten)
+                              : Finding{.correct = true};
   if (!finding.correct) return disqualify(runner, finding.verdict, finding.reason), false;
   const auto n = static_cast<double>(runner.sets.size());
   runner.lengths_us = lengths_us / n;
@@ -132,20 +134,21 @@ void time_scenario(Workbench& bench, const core::Scenario& scenario, const Probl
     for (const bool backwards : {false, true}) {
       for (size_t k = 0; k < runners.size(); ++k) {
         Runner& runner = runners[backwards ? runners.size() - 1 - k : k];
-        if (runner.side->result.verdict == core::Verdict::kCorrect)
-          take_sample(bench, problem, runner, ++sample, true);
+        if (runner.side->result.verdict == core::Verdict::kCorrect) take_sample(bench, problem, runner, ++sample, true);
       }
     }
     std::erase_if(runners, [](const Runner& r) { return r.side->result.verdict != core::Verdict::kCorrect; });
     const double spent_s = static_cast<double>(base::monotonic_ns() - start) * 1e-9;
     const double per_round_s = spent_s / (round + 1);
     if (round + 1 < bench.effort.min_rounds) continue;
-    if (widest_half_width(runners) <= bench.effort.target_half_width || spent_s + per_round_s > bench.effort.timing_budget_s)
+    if (widest_half_width(runners) <= bench.effort.target_half_width ||
+        spent_s + per_round_s > bench.effort.timing_budget_s)
       break;
   }
   for (auto& runner : runners) {
     runner.side->result.time_us = stats::median(runner.side->result.samples_us);
-    if (problem.has_lengths && runner.side->worker->has_plan_lengths()) runner.side->result.lengths_us = runner.lengths_us;
+    if (problem.has_lengths && runner.side->worker->has_plan_lengths())
+      runner.side->result.lengths_us = runner.lengths_us;
   }
 }
 

@@ -12,10 +12,10 @@
 namespace ks::evaluator {
 namespace {
 
-constexpr double kLoadLimitS = 120;   // a Python worker imports its library
-constexpr double kShapeLimitS = 60;   // ks_sizes and ks_plan; libraries that compile at first use say so here
+constexpr double kLoadLimitS = 120;       // a Python worker imports its library
+constexpr double kShapeLimitS = 60;       // ks_sizes and ks_plan; libraries that compile at first use say so here
 constexpr double kBracketSlackUs = 3000;  // first launch of a graph, IPC, waking up
-constexpr double kQuickLimitS = 30;   // map, sets, unmap
+constexpr double kQuickLimitS = 30;       // map, sets, unmap
 
 /// True once every thread of the process is stopped or gone.
 bool is_stopped(pid_t pid) {
@@ -23,7 +23,8 @@ bool is_stopped(pid_t pid) {
   std::string text;
   if (!std::getline(status, text)) return true;
   const size_t end = text.rfind(')');
-  return end == std::string::npos || end + 2 >= text.size() || std::string("TtZX").find(text[end + 2]) != std::string::npos;
+  return end == std::string::npos || end + 2 >= text.size() ||
+         std::string("TtZX").find(text[end + 2]) != std::string::npos;
 }
 
 }  // namespace
@@ -35,7 +36,9 @@ WorkerClient::WorkerClient(Implementation implementation, std::string device, in
       sandboxed_(sandboxed),
       freezes_(freezes) {}
 
-WorkerClient::~WorkerClient() { stop(); }
+WorkerClient::~WorkerClient() {
+  stop();
+}
 
 void WorkerClient::stop() {
   thaw();
@@ -83,7 +86,8 @@ std::optional<Failure> WorkerClient::ask(const Json& request, double limit_s, Js
     message = child_->channel().receive(limit_s);
   } catch (const Error& e) {
     child_.reset();
-    return Failure{core::Verdict::kCrash, fmt::format("the worker wrote something else than an answer while {}", doing)};
+    return Failure{core::Verdict::kCrash,
+                   fmt::format("the worker wrote something else than an answer while {}", doing)};
   }
   if (!message && child_->channel().closed()) return dead(doing);
   if (!message) {
@@ -97,7 +101,8 @@ std::optional<Failure> WorkerClient::ask(const Json& request, double limit_s, Js
     return Failure{core::Verdict::kCrash, fmt::format("a malformed answer while {}", doing)};
   }
   if (!answer["ok"].get<bool>()) {
-    const std::string why = answer.contains("error") && answer["error"].is_string() ? answer["error"].get<std::string>() : "?";
+    const std::string why =
+        answer.contains("error") && answer["error"].is_string() ? answer["error"].get<std::string>() : "?";
     return Failure{core::Verdict::kCrash, why};
   }
   return std::nullopt;
@@ -192,7 +197,8 @@ std::optional<Failure> WorkerClient::take_event_time(const Json& answer, bool is
     return std::nullopt;
   }
   if (event_us <= 0 || event_us > elapsed_us || elapsed_us - event_us > kBracketSlackUs + 0.1 * elapsed_us)
-    return Failure{core::Verdict::kSuspect, fmt::format("the device's timer says {:.1f} us, our clock {:.1f} us", event_us, elapsed_us)};
+    return Failure{core::Verdict::kSuspect,
+                   fmt::format("the device's timer says {:.1f} us, our clock {:.1f} us", event_us, elapsed_us)};
   elapsed_us = event_us;
   return std::nullopt;
 }

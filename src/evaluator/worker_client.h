@@ -56,7 +56,8 @@ class WorkerClient {
   std::optional<Failure> map(Layout& layout);
   std::optional<Failure> plan_lengths(int set, double& elapsed_us);
   /// One block: runs the calls and measures it from before the worker is thawed to its answer, then freezes it.
-  /// `is_sample`: its time counts, so on a GPU the device's timer must agree with our clock (first calls capture and load).
+  /// `is_sample`: its time counts, so on a GPU the device's timer must agree with our clock (first calls capture and
+  /// load).
   std::optional<Failure> run(const std::vector<int>& sets, double limit_s, double& elapsed_us, bool is_sample = false);
   std::optional<Failure> unmap();
 

@@ -26,15 +26,21 @@ Count read_count(const base::fs::path& path) {
 
 Reply refusal(Dialect dialect, const std::string& text) {
   switch (dialect) {
-    case Dialect::kBlock: return {base::to_line({{"decision", "block"}, {"reason", text}}) + "\n", "", 0};
-    case Dialect::kDeny: return {base::to_line({{"decision", "deny"}, {"reason", text}}) + "\n", "", 0};
-    case Dialect::kFollowup: return {base::to_line({{"followup_message", text}}) + "\n", "", 0};
-    case Dialect::kExitCode: return {"", text + "\n", 2};
+    case Dialect::kBlock:
+      return {base::to_line({{"decision", "block"}, {"reason", text}}) + "\n", "", 0};
+    case Dialect::kDeny:
+      return {base::to_line({{"decision", "deny"}, {"reason", text}}) + "\n", "", 0};
+    case Dialect::kFollowup:
+      return {base::to_line({{"followup_message", text}}) + "\n", "", 0};
+    case Dialect::kExitCode:
+      return {"", text + "\n", 2};
   }
   return {};
 }
 
-Reply pass(Dialect dialect) { return {dialect == Dialect::kExitCode ? "" : "{}\n", "", 0}; }
+Reply pass(Dialect dialect) {
+  return {dialect == Dialect::kExitCode ? "" : "{}\n", "", 0};
+}
 
 std::string read_input(double timeout_s) {
   const int64_t start = base::monotonic_ns();
@@ -72,7 +78,8 @@ Reply answer(const std::string& input, const base::fs::path& told, const base::f
       dialect = dialect_of(json);
       // A helper's end is not the run's; a turn that was interrupted or failed is the driver's matter.
       if (base::value_or<std::string>(json, "hook_event_name", "") == "SubagentStop") return pass(dialect);
-      if (dialect == Dialect::kFollowup && base::value_or<std::string>(json, "status", "completed") != "completed") return pass(dialect);
+      if (dialect == Dialect::kFollowup && base::value_or<std::string>(json, "status", "completed") != "completed")
+        return pass(dialect);
     }
     const judge::Facts facts = judge::read_facts(told / "facts.json");
     Count count = read_count(counts / "refused.json");
@@ -80,7 +87,8 @@ Reply answer(const std::string& input, const base::fs::path& told, const base::f
     const auto said = judge::answer_stop(facts, judge::content_hash(facts.candidate), count.refused);
     count.refused = said.refuse ? count.refused + 1 : 0;
     // Counted before it is said: a count that cannot be kept must not refuse for ever.
-    base::write_file_atomically(counts / "refused.json", base::to_line({{"evaluation", count.evaluation}, {"refused", count.refused}}) + "\n");
+    base::write_file_atomically(counts / "refused.json",
+                                base::to_line({{"evaluation", count.evaluation}, {"refused", count.refused}}) + "\n");
     return said.refuse ? refusal(dialect, said.text) : pass(dialect);
   } catch (const std::exception& e) {
     Reply reply = pass(dialect);

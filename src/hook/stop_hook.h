@@ -19,8 +19,8 @@ struct Reply {
   int exit_code = 0;
 };
 
-/// Finds the dialect from the hook's input: "Stop" (Claude Code, Codex), "stop" with a loop count (Cursor), "AfterAgent"
-/// (Gemini CLI); else exit codes.
+/// Finds the dialect from the hook's input: "Stop" (Claude Code, Codex), "stop" with a loop count (Cursor),
+/// "AfterAgent" (Gemini CLI); else exit codes.
 Dialect dialect_of(const Json& input);
 
 /// The answer to a stop. `told` holds facts.json; `counts` is a folder in which refusals in a row are counted.

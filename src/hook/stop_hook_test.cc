@@ -14,9 +14,13 @@ struct StopHookTest : testing::Test {
 
   StopHookTest() {
     base::write_file_atomically(folder.path() / "k.cpp", "int a;");
-    facts = {.goal = "geomean >= 1", .goal_state = "not_met", .evaluation = 2,
-             .evaluated_hash = judge::content_hash(folder.path() / "k.cpp"), .figures = {"geomean (0.42) >= 1: not met"},
-             .question = "Where does the time go?", .candidate = (folder.path() / "k.cpp").string()};
+    facts = {.goal = "geomean >= 1",
+             .goal_state = "not_met",
+             .evaluation = 2,
+             .evaluated_hash = judge::content_hash(folder.path() / "k.cpp"),
+             .figures = {"geomean (0.42) >= 1: not met"},
+             .question = "Where does the time go?",
+             .candidate = (folder.path() / "k.cpp").string()};
     tell();
   }
   void tell() { base::write_file_atomically(folder.path() / "facts.json", base::to_line(judge::to_json(facts))); }
@@ -27,8 +31,10 @@ constexpr const char* kClaudeCode =
     R"({"session_id":"s","transcript_path":"/t","cwd":"/w","prompt_id":"p","permission_mode":"default","hook_event_name":"Stop","stop_hook_active":false,"last_assistant_message":"done","background_tasks":[]})";
 constexpr const char* kCodex =
     R"({"session_id":"s","turn_id":"t","transcript_path":"/t","cwd":"/w","hook_event_name":"Stop","model":"m","permission_mode":"never","stop_hook_active":true,"last_assistant_message":"done"})";
-constexpr const char* kCursor = R"({"conversation_id":"c","hook_event_name":"stop","status":"completed","loop_count":0})";
-constexpr const char* kGemini = R"({"session_id":"s","hook_event_name":"AfterAgent","prompt":"p","prompt_response":"r","stop_hook_active":false})";
+constexpr const char* kCursor =
+    R"({"conversation_id":"c","hook_event_name":"stop","status":"completed","loop_count":0})";
+constexpr const char* kGemini =
+    R"({"session_id":"s","hook_event_name":"AfterAgent","prompt":"p","prompt_response":"r","stop_hook_active":false})";
 
 TEST_F(StopHookTest, RefusesInEachProgramsOwnWords) {
   for (const char* input : {kClaudeCode, kCodex}) {
@@ -37,10 +43,12 @@ TEST_F(StopHookTest, RefusesInEachProgramsOwnWords) {
     EXPECT_EQ(reply.exit_code, 0);
     EXPECT_EQ(json.at("decision"), "block");
     EXPECT_EQ(json.size(), 2u) << "unknown keys make a strict program ignore the answer";
-    EXPECT_THAT(json.at("reason").get<std::string>(), testing::AllOf(testing::HasSubstr("0.42"), testing::HasSubstr("Where does")));
+    EXPECT_THAT(json.at("reason").get<std::string>(),
+                testing::AllOf(testing::HasSubstr("0.42"), testing::HasSubstr("Where does")));
   }
   base::fs::remove(folder.path() / "refused.json");
-  EXPECT_THAT(base::parse_json(ask(kCursor).out, "reply").at("followup_message").get<std::string>(), testing::HasSubstr("0.42"));
+  EXPECT_THAT(base::parse_json(ask(kCursor).out, "reply").at("followup_message").get<std::string>(),
+              testing::HasSubstr("0.42"));
   EXPECT_EQ(base::parse_json(ask(kGemini).out, "reply").at("decision"), "deny");
 }
 

@@ -8,9 +8,14 @@ namespace ks::judge {
 namespace fs = base::fs;
 
 Json to_json(const Facts& facts) {
-  return {{"schema", "kernelseek.facts/1"},  {"goal", facts.goal},         {"goal_state", facts.goal_state},
-          {"evaluation", facts.evaluation},  {"evaluated_hash", facts.evaluated_hash},
-          {"figures", facts.figures},        {"question", facts.question}, {"candidate", facts.candidate},
+  return {{"schema", "kernelseek.facts/1"},
+          {"goal", facts.goal},
+          {"goal_state", facts.goal_state},
+          {"evaluation", facts.evaluation},
+          {"evaluated_hash", facts.evaluated_hash},
+          {"figures", facts.figures},
+          {"question", facts.question},
+          {"candidate", facts.candidate},
           {"cap", facts.cap}};
 }
 
@@ -33,8 +38,10 @@ std::string content_hash(const fs::path& path) {
   if (!fs::is_directory(path)) return base::sha256_hex(base::read_file(path));
   std::vector<fs::path> files;
   for (auto at = fs::recursive_directory_iterator(path); at != fs::recursive_directory_iterator(); ++at) {
-    if (at->path().filename() == ".git") at.disable_recursion_pending();
-    else if (fs::is_regular_file(at->symlink_status())) files.push_back(at->path());
+    if (at->path().filename() == ".git")
+      at.disable_recursion_pending();
+    else if (fs::is_regular_file(at->symlink_status()))
+      files.push_back(at->path());
   }
   std::sort(files.begin(), files.end());
   std::string all;
@@ -46,10 +53,13 @@ std::string content_hash(const fs::path& path) {
 HookAnswer answer_stop(const Facts& facts, const std::string& hash_now, int refused) {
   if (refused >= facts.cap) return {};
   const std::string ask = facts.question.empty() ? "" : "\n\n" + facts.question;
-  if (facts.evaluation == 0) return {true, "No evaluation has been made in this run; the goal is " + facts.goal + "." + ask};
+  if (facts.evaluation == 0)
+    return {true, "No evaluation has been made in this run; the goal is " + facts.goal + "." + ask};
   if (hash_now != facts.evaluated_hash)
-    return {true, fmt::format("The files changed after evaluation {}, the last one; what lies there now was never judged. "
-                              "The goal is {}.{}", facts.evaluation, facts.goal, ask)};
+    return {true,
+            fmt::format("The files changed after evaluation {}, the last one; what lies there now was never judged. "
+                        "The goal is {}.{}",
+                        facts.evaluation, facts.goal, ask)};
   // Met by known figures: whether it holds is for the judge, who evaluates afresh.
   if (facts.goal_state == "met") return {};
   return {true, fmt::format("The goal ({}) is {} by evaluation {}:\n{}{}", facts.goal,

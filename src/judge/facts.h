@@ -13,13 +13,14 @@ namespace ks::judge {
 /// facts.json in the folder told/ of a run.
 struct Facts {
   std::string goal;
-  std::string goal_state;              ///< of the last evaluation, or of the judge if it spoke later: "met", "not_met", "undecided", ""
-  int evaluation = 0;                  ///< number of the last one, 0: none
-  std::string evaluated_hash;          ///< content_hash() of what it judged
-  std::vector<std::string> figures;    ///< the goal's comparisons
-  std::string question;                ///< the one to ask with a refusal; "" none
-  std::string candidate;               ///< path of the candidate as the agent sees it
-  int cap = 3;                         ///< refusals in a row before a stop is let through
+  std::string
+      goal_state;      ///< of the last evaluation, or of the judge if it spoke later: "met", "not_met", "undecided", ""
+  int evaluation = 0;  ///< number of the last one, 0: none
+  std::string evaluated_hash;        ///< content_hash() of what it judged
+  std::vector<std::string> figures;  ///< the goal's comparisons
+  std::string question;              ///< the one to ask with a refusal; "" none
+  std::string candidate;             ///< path of the candidate as the agent sees it
+  int cap = 3;                       ///< refusals in a row before a stop is let through
 };
 
 Json to_json(const Facts& facts);

@@ -66,10 +66,14 @@ std::string hidden_grid_text(const core::Grid& grid, const std::string& filter, 
       const std::string& column = grid.columns[i];
       const auto value = scenario.values.find(column);
       text += i == 0 ? "" : "\t";
-      if (column == "#") text += std::to_string(id);
-      else if (column == "name") text += scenario.name;
-      else if (column == "category") text += scenario.category;
-      else if (value != scenario.values.end()) text += value->second;
+      if (column == "#")
+        text += std::to_string(id);
+      else if (column == "name")
+        text += scenario.name;
+      else if (column == "category")
+        text += scenario.category;
+      else if (value != scenario.values.end())
+        text += value->second;
     }
     text += "\n";
   }

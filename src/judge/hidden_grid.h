@@ -1,5 +1,5 @@
-// The grid that an agent never sees: scenarios of the goal's grid drawn by a secret seed, with lengths changed where the
-// operator says in its hidden.toml which columns may be changed; the others stay as they are, in another order.
+// The grid that an agent never sees: scenarios of the goal's grid drawn by a secret seed, with lengths changed where
+// the operator says in its hidden.toml which columns may be changed; the others stay as they are, in another order.
 //
 //   [[vary]]
 //   columns = ["Sq", "Sk"]   # changed together, by one number a row, where the cell is a plain whole number …

@@ -19,7 +19,8 @@ core::Evaluation look_at(const Case& the_case, const evaluator::Request& request
   if (evaluation.outcome != "judged")
     judgement.figures.push_back(fmt::format("{} grid: {} ({})", label, evaluation.outcome, evaluation.outcome_reason));
   // The hidden grid's scenarios are the judge's secret: only which comparison failed is told.
-  for (const auto& line : the_goal.explain(figures)) judgement.figures.push_back(label == "goal" ? line : label + " grid: " + line);
+  for (const auto& line : the_goal.explain(figures))
+    judgement.figures.push_back(label == "goal" ? line : label + " grid: " + line);
   return evaluation;
 }
 
@@ -27,8 +28,9 @@ evaluator::Request hidden_request(const Case& the_case) {
   const auto the_operator = evaluator::find_operator(the_case.request.operator_name);
   const core::Grid grid = evaluator::load_grid(the_operator, the_case.request.grid);
   const auto path = the_case.folder / "hidden.tsv";
-  base::write_file_atomically(path, hidden_grid_text(grid, the_case.request.filter, read_vary_rules(the_operator.folder),
-                                                     hidden_seed(the_case.folder), the_case.hidden_scenarios));
+  base::write_file_atomically(path,
+                              hidden_grid_text(grid, the_case.request.filter, read_vary_rules(the_operator.folder),
+                                               hidden_seed(the_case.folder), the_case.hidden_scenarios));
   evaluator::Request request = the_case.request;
   request.grid = path.string();
   request.filter.clear();

@@ -17,21 +17,21 @@ using Evaluate = std::function<core::Evaluation(const evaluator::Request&)>;
 /// What is to be judged.
 struct Case {
   std::string goal;
-  evaluator::Request request;       ///< of the goal's grid: candidate, operator, grid, filter, baselines …
-  std::string grid_hash;            ///< the grid's hash when the run began; "" not known
-  base::fs::path folder;            ///< the judge's own: hidden grid and records; outside the agent's sight
+  evaluator::Request request;  ///< of the goal's grid: candidate, operator, grid, filter, baselines …
+  std::string grid_hash;       ///< the grid's hash when the run began; "" not known
+  base::fs::path folder;       ///< the judge's own: hidden grid and records; outside the agent's sight
   int hidden_scenarios = 0;
-  int number = 1;                   ///< of this judgement in the run; names the records
+  int number = 1;  ///< of this judgement in the run; names the records
 };
 
 /// What the judge decided, with what it saw.
 struct Judgement {
   goal::Decision decision = goal::Decision::kUndecided;
-  std::vector<std::string> figures;           ///< the goal's comparisons with their values
-  std::string reason;                         ///< where nothing could be judged
-  std::optional<core::Evaluation> evaluation; ///< on the goal's grid
-  std::optional<core::Evaluation> hidden;     ///< on the hidden grid, where the first met the goal
-  std::string record;                         ///< file of the first
+  std::vector<std::string> figures;            ///< the goal's comparisons with their values
+  std::string reason;                          ///< where nothing could be judged
+  std::optional<core::Evaluation> evaluation;  ///< on the goal's grid
+  std::optional<core::Evaluation> hidden;      ///< on the hidden grid, where the first met the goal
+  std::string record;                          ///< file of the first
 };
 
 /// Evaluates and decides. ks::Error from the evaluator becomes "undecided" with its reason.

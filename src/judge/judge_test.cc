@@ -65,7 +65,8 @@ TEST_F(JudgeTest, IsUndecidedWhereTheGridWasEditedOrVanished) {
   Case edited = make_case();
   edited.grid_hash = "another";
   EXPECT_EQ(judge(edited, [](const auto&) { return evaluation_of(2, 4, 4); }).decision, goal::Decision::kUndecided);
-  const auto vanished = judge(make_case(), [](const auto&) -> core::Evaluation { throw Error("grid.tsv: no such file"); });
+  const auto vanished =
+      judge(make_case(), [](const auto&) -> core::Evaluation { throw Error("grid.tsv: no such file"); });
   EXPECT_EQ(vanished.decision, goal::Decision::kUndecided);
   EXPECT_THAT(vanished.reason, testing::HasSubstr("grid.tsv"));
 }
@@ -91,7 +92,8 @@ TEST_F(JudgeTest, ItsRefusalCarriesTheFiguresAndOneQuestion) {
 TEST(HiddenGrid, IsAFunctionOfItsSeedAndChangesLengthsWhereItMay) {
   base::TempFolder folder;
   const auto path = folder.path() / "g.tsv";
-  base::write_file_atomically(path, "#\tcategory\tname\trows\tcolumns\n1\ta\tone\t1024\t64\n2\ta\ttwo\t1\t64\n3\tb\tthree\t=q\t64\n");
+  base::write_file_atomically(
+      path, "#\tcategory\tname\trows\tcolumns\n1\ta\tone\t1024\t64\n2\ta\ttwo\t1\t64\n3\tb\tthree\t=q\t64\n");
   const core::Grid grid = core::read_grid(path);
   const std::vector<VaryRule> rules = {{{"rows"}, 64, 33}};
   const std::string once = hidden_grid_text(grid, "", rules, 5, 3);
@@ -109,7 +111,9 @@ TEST(HiddenGrid, IsAFunctionOfItsSeedAndChangesLengthsWhereItMay) {
   }
 }
 
-Facts met_facts() { return {.goal = "geomean >= 1", .goal_state = "met", .evaluation = 3, .evaluated_hash = "h"}; }
+Facts met_facts() {
+  return {.goal = "geomean >= 1", .goal_state = "met", .evaluation = 3, .evaluated_hash = "h"};
+}
 
 TEST(StopHook, RefusesAClaimWithoutAnEvaluationOrAfterAnEdit) {
   EXPECT_FALSE(answer_stop(met_facts(), "h", 0).refuse);
@@ -123,7 +127,9 @@ TEST(StopHook, RefusesAClaimWithoutAnEvaluationOrAfterAnEdit) {
   EXPECT_THAT(answer_stop(unmet, "h", 0).text, testing::HasSubstr("0.4"));
 }
 
-TEST(StopHook, NeverGoesPastItsCap) { EXPECT_FALSE(answer_stop(met_facts(), "edited", 3).refuse); }
+TEST(StopHook, NeverGoesPastItsCap) {
+  EXPECT_FALSE(answer_stop(met_facts(), "edited", 3).refuse);
+}
 
 TEST(StopHook, SeesAnEditOfAnyFileOfAFolder) {
   base::TempFolder folder;

@@ -11,10 +11,12 @@
 namespace ks::oracle {
 namespace {
 
-constexpr double kHostFlops = 4e9;   // below this the host's float64 answer is as quick
+constexpr double kHostFlops = 4e9;  // below this the host's float64 answer is as quick
 constexpr int64_t kCheckedRows = 64;
 
-uint64_t align_up(uint64_t value, uint64_t alignment) { return (value + alignment - 1) / alignment * alignment; }
+uint64_t align_up(uint64_t value, uint64_t alignment) {
+  return (value + alignment - 1) / alignment * alignment;
+}
 
 uint32_t poison_of(core::Dtype dtype) {
   return dtype == core::Dtype::kE4m3 ? device::kPoisonWordE4m3 : device::kPoisonWord;
@@ -50,7 +52,9 @@ device::Span whole_words(device::Span span) {
   return span;
 }
 
-bool is_written(const op::Tensor& tensor) { return tensor.role != op::Role::kInput; }
+bool is_written(const op::Tensor& tensor) {
+  return tensor.role != op::Role::kInput;
+}
 
 }  // namespace
 
@@ -100,11 +104,13 @@ void Oracle::solve(const std::string& slot, const std::string& recipe, uint64_t 
     if (problem_->tensors[t].role != op::Role::kOutput) device_->upload(solved.base[t], solved.inputs[t].data());
   }
   // Large problems on a device that can: all rows there, checked against float64 on some rows here.
-  const bool large = device_->kind() != "cpu" && problem_->flops > kHostFlops && coverage.kind == op::Coverage::Kind::kAllRows;
+  const bool large =
+      device_->kind() != "cpu" && problem_->flops > kHostFlops && coverage.kind == op::Coverage::Kind::kAllRows;
   const op::Coverage sampled{op::Coverage::Kind::kSampledRows, secret_, kCheckedRows};
   solved.expected = operator_->solve(*problem_, solved.inputs, large ? sampled : coverage, threads_);
   if (large) solved.on_device = device_->solve_here(*operator_, *problem_, solved.base, solved.expected);
-  if (large && solved.on_device == nullptr) solved.expected = operator_->solve(*problem_, solved.inputs, coverage, threads_);
+  if (large && solved.on_device == nullptr)
+    solved.expected = operator_->solve(*problem_, solved.inputs, coverage, threads_);
   if (solved.on_device == nullptr) solved.on_device = device_->keep(*problem_, solved.expected);
   solved_[slot] = std::move(solved);
 }
@@ -137,7 +143,9 @@ const SideBuffers& Oracle::lay_out(const std::string& name, int count, uint64_t 
   side.output_bytes = outputs.end();
   side.input_arena = device_->allocate(side.input_bytes, false);
   side.output_arena = device_->allocate(side.output_bytes, true);
-  const auto settle = [&](device::Span& span, bool output) { span.arena = output ? side.output_arena : side.input_arena; };
+  const auto settle = [&](device::Span& span, bool output) {
+    span.arena = output ? side.output_arena : side.input_arena;
+  };
   for (auto& zone : side.input_redzones) settle(zone, false);
   for (auto& zone : side.output_redzones) settle(zone, true);
   for (auto& set : side.sets) {
@@ -181,8 +189,8 @@ void Oracle::prepare(const std::string& name, const std::vector<int>& sets, cons
     const bool alike = set.prepared && set.slot == slot && !counters_.fresh_inputs;
     set.symmetry = op::Symmetry{};
     if (seed != 0 && counters_.fresh_inputs)
-      set.symmetry = operator_->draw_symmetry(*problem_, solved.inputs,
-                                              base::mix64(secret_ ^ seed, static_cast<uint64_t>(index)));
+      set.symmetry =
+          operator_->draw_symmetry(*problem_, solved.inputs, base::mix64(secret_ ^ seed, static_cast<uint64_t>(index)));
     set.slot = slot;
     set.prepared = true;
     if (alike && !counters_.poison_outputs) continue;
@@ -204,8 +212,7 @@ Finding Oracle::check_protection(const SideBuffers& side, const Set& set) {
   }
   if (counters_.check_inputs)
     for (size_t t = 0; t < set.tensors.size(); ++t)
-      if (problem_->tensors[t].role == op::Role::kInput &&
-          device_->hash(set.tensors[t], secret_) != set.input_hash[t])
+      if (problem_->tensors[t].role == op::Role::kInput && device_->hash(set.tensors[t], secret_) != set.input_hash[t])
         return cheat(fmt::format("the input \"{}\" was changed", problem_->tensors[t].name));
   if (counters_.check_state && set.state.bytes > 0 && !device_->holds(whole_words(set.state), 0))
     return Finding{false, "wrong", "`state` was not left as it was found"};

@@ -44,7 +44,7 @@ struct Solved {
 
 /// One buffer set of a side.
 struct Set {
-  std::vector<device::Span> tensors;   ///< in the order of Problem::tensors
+  std::vector<device::Span> tensors;  ///< in the order of Problem::tensors
   device::Span scratch, state, schedule;
   op::Symmetry symmetry;
   std::string slot;                  ///< which solved inputs

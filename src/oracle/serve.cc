@@ -35,7 +35,9 @@ Json tensor_json(const op::Tensor& tensor) {
   Json slots = Json::array();
   for (const auto& slot : tensor.slots) slots.push_back({slot.call_offset, slot.byte_offset});
   return Json{{"name", tensor.name},
-              {"role", tensor.role == op::Role::kInput ? "input" : tensor.role == op::Role::kOutput ? "output" : "inout"},
+              {"role", tensor.role == op::Role::kInput    ? "input"
+                       : tensor.role == op::Role::kOutput ? "output"
+                                                          : "inout"},
               {"dtype", core::dtype_name(tensor.dtype)},
               {"shape", tensor.shape},
               {"strides", tensor.strides},
@@ -120,7 +122,8 @@ std::unique_ptr<device::Device> make_device(const std::string& kind, [[maybe_unu
 #ifdef KS_WITH_CUDA
   if (kind == "cuda") return device::make_cuda_device(ordinal);
 #endif
-  throw Error("this build has no device \"{}\"{}", kind, kind == "cuda" ? ": it was made without a CUDA compiler" : "; known: cpu, cuda");
+  throw Error("this build has no device \"{}\"{}", kind,
+              kind == "cuda" ? ": it was made without a CUDA compiler" : "; known: cpu, cuda");
 }
 
 /// What a request asks for, done. `shares` are descriptors to send along.
@@ -130,14 +133,16 @@ class Server {
     const auto what = base::require<std::string>(request, "do", "oracle");
     if (what == "open") return open(request);
     if (!oracle_) throw Error("oracle: \"{}\" before \"open\"", what);
-    if (what == "problem") return problem_json(oracle_->the_operator(), oracle_->set_problem(scenario_from(request["scenario"])));
+    if (what == "problem")
+      return problem_json(oracle_->the_operator(), oracle_->set_problem(scenario_from(request["scenario"])));
     if (what == "solve") return solve(request);
     if (what == "layout") return layout(request, shares);
     if (what == "release") return oracle_->release(request["side"]), Json{{"ok", true}};
     if (what == "forget") return oracle_->forget(request["slot"]), Json{{"ok", true}};
     if (what == "prepare") return prepare(request);
     if (what == "verify") return verify(request);
-    if (what == "same") return Json{{"ok", true}, {"same", oracle_->same_outputs(request["side"], request["first"], request["second"])}};
+    if (what == "same")
+      return Json{{"ok", true}, {"same", oracle_->same_outputs(request["side"], request["first"], request["second"])}};
     throw Error("oracle: unknown request \"{}\"", what);
   }
 
@@ -145,7 +150,8 @@ class Server {
   Json open(const Json& request) {
     const auto kind = request.value("device", "cpu");
     const int threads = request.value("threads", 1);
-    oracle_ = std::make_unique<Oracle>(request["operator"], make_device(kind, request.value("ordinal", 0), threads), threads);
+    oracle_ =
+        std::make_unique<Oracle>(request["operator"], make_device(kind, request.value("ordinal", 0), threads), threads);
     if (request.contains("counters_off")) set_counters(oracle_->counters(), request["counters_off"]);
     return Json{{"ok", true},
                 {"name", oracle_->the_operator().name()},
@@ -195,16 +201,15 @@ class Server {
 
 }  // namespace
 
-// | do      | keys                                                            | answer                                  |
-// | open    | operator (library), device, threads, counters_off               | name, device, cold_bytes                |
-// | problem | scenario                                                        | shape, call, tensors, recipes, counts   |
-// | solve   | slot, recipe, seed, nan_slack, sampled_rows                     | seconds                                 |
-// | layout  | side, count, scratch_bytes, state_bytes, schedule_bytes         | arenas (+ descriptors), sets            |
-// | prepare | side, sets, slot, seed (0: as they are)                         |                                         |
-// | verify  | side, sets, skip (outputs that the side lacks)                  | correct, verdict, reason, worst, mean   |
-// | same    | side, first, second                                             | same                                    |
-// | release | side                                                            |                                         |
-// | forget  | slot                                                            |                                         |
+// | do      | keys                                                            | answer | | open    | operator
+// (library), device, threads, counters_off               | name, device, cold_bytes                | | problem |
+// scenario                                                        | shape, call, tensors, recipes, counts   | | solve
+// | slot, recipe, seed, nan_slack, sampled_rows                     | seconds                                 | |
+// layout  | side, count, scratch_bytes, state_bytes, schedule_bytes         | arenas (+ descriptors), sets            |
+// | prepare | side, sets, slot, seed (0: as they are)                         | | | verify  | side, sets, skip (outputs
+// that the side lacks)                  | correct, verdict, reason, worst, mean   | | same    | side, first, second |
+// same                                    | | release | side |                                         | | forget  |
+// slot                                                            |                                         |
 void serve_oracle(base::Channel& channel) {
   Server server;
   while (true) {

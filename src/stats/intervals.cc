@@ -50,7 +50,9 @@ Interval student_interval(std::span<const double> differences) {
 
 }  // namespace
 
-double median(std::span<const double> values) { return quantile(values, 0.5); }
+double median(std::span<const double> values) {
+  return quantile(values, 0.5);
+}
 
 double quantile(std::span<const double> values, double q) {
   if (values.empty()) return 0;

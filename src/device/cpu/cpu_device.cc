@@ -158,7 +158,8 @@ class CpuDevice : public Device {
     }
     const int64_t gap = op::first_changed_gap(tensor, got, initial != nullptr ? initial->data() : poison.data());
     if (gap < 0) return;
-    if (report.failures++ == 0) report.where = fmt::format("{}: byte {} between its rows was written", tensor.name, gap);
+    if (report.failures++ == 0)
+      report.where = fmt::format("{}: byte {} between its rows was written", tensor.name, gap);
   }
   static void drop(Arena& arena) {
     if (arena.data != nullptr) ::munmap(arena.data, arena.bytes);
@@ -173,6 +174,8 @@ class CpuDevice : public Device {
 
 }  // namespace
 
-std::unique_ptr<Device> make_cpu_device(int threads) { return std::make_unique<CpuDevice>(threads); }
+std::unique_ptr<Device> make_cpu_device(int threads) {
+  return std::make_unique<CpuDevice>(threads);
+}
 
 }  // namespace ks::device

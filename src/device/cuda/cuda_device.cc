@@ -30,7 +30,10 @@ class DeviceMemory {
   }
   template <typename T>
   explicit DeviceMemory(const std::vector<T>& values) : DeviceMemory(values.size() * sizeof(T)) {
-    if (!values.empty()) KS_CUDA(cudaMemcpy(data_, values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice));
+    if (values.empty()) return;
+    KS_CUDA(cudaMemcpy(data_, values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice));
+    // From pageable memory the call may return before the data has arrived, and our stream waits for no other.
+    KS_CUDA(cudaStreamSynchronize(nullptr));
   }
   ~DeviceMemory() { cudaFree(data_); }
   DeviceMemory(DeviceMemory&& other) noexcept : data_(std::exchange(other.data_, nullptr)) {}
@@ -163,7 +166,9 @@ class CudaDevice : public Device {
     wait();
   }
   bool holds(Span span, uint32_t word) override {
-    return count([&](unsigned long long* counter) { count_other_words(at(span), span.bytes / 4, word, counter, stream_); }) == 0;
+    return count([&](unsigned long long* counter) {
+             count_other_words(at(span), span.bytes / 4, word, counter, stream_);
+           }) == 0;
   }
   uint64_t hash(Span span, uint64_t seed) override {
     return count([&](unsigned long long* counter) { hash_bytes(at(span), span.bytes, seed, counter, stream_); });
@@ -204,7 +209,8 @@ class CudaDevice : public Device {
       const op::Tensor& tensor = problem.tensors[t];
       ExpectedRows rows;
       if (tensor.role == op::Role::kOutput)
-        rows.values = DeviceMemory(static_cast<uint64_t>(op::row_count(tensor) * op::column_count(tensor)) * sizeof(float));
+        rows.values =
+            DeviceMemory(static_cast<uint64_t>(op::row_count(tensor) * op::column_count(tensor)) * sizeof(float));
       addresses.push_back(at(inputs[t]));
       values.push_back(rows.values.as<float>());
       result->tensors.push_back(std::move(rows));
@@ -212,7 +218,8 @@ class CudaDevice : public Device {
     if (!the_operator.solve_on_gpu(problem, addresses, values, stream_)) return nullptr;
     wait();
     for (size_t t = 0; t < problem.tensors.size(); ++t)
-      if (problem.tensors[t].role == op::Role::kOutput) check_against(problem.tensors[t], checked.tensors[t], values[t]);
+      if (problem.tensors[t].role == op::Role::kOutput)
+        check_against(problem.tensors[t], checked.tensors[t], values[t]);
     return result;
   }
 
@@ -223,9 +230,12 @@ class CudaDevice : public Device {
     const UploadedMap uploaded = upload_map(tensor, index, symmetry);
     DeviceMemory before;
     if (initial != nullptr) before = DeviceMemory(*initial);
-    RowRule rule{tensor.rule == op::OutputRule::kRelativeL2Row, tensor.limit, rows.values.as<const float>(),
+    RowRule rule{tensor.rule == op::OutputRule::kRelativeL2Row,
+                 tensor.limit,
+                 rows.values.as<const float>(),
                  rows.has_known ? rows.known.as<const uint8_t>() : nullptr,
-                 rows.has_unchanged ? rows.unchanged.as<const uint8_t>() : nullptr, before.get()};
+                 rows.has_unchanged ? rows.unchanged.as<const uint8_t>() : nullptr,
+                 before.get()};
     RowTotals totals{0, 0, ~0ull, 0, 0};
     KS_CUDA(cudaMemcpyAsync(totals_.get(), &totals, sizeof totals, cudaMemcpyHostToDevice, stream_));
     compare_rows(uploaded.map, rule, at(got), totals_.as<RowTotals>(), stream_);
@@ -270,7 +280,8 @@ class CudaDevice : public Device {
         difference += std::pow(static_cast<double>(row[c]) - static_cast<double>(want[c]), 2);
         norm += std::pow(static_cast<double>(want[c]), 2);
       }
-      const double error = tensor.rule == op::OutputRule::kAbsolute ? std::sqrt(difference) : std::sqrt(difference / std::max(norm, 1e-300));
+      const double error = tensor.rule == op::OutputRule::kAbsolute ? std::sqrt(difference)
+                                                                    : std::sqrt(difference / std::max(norm, 1e-300));
       if (difference != 0 && !(error <= 0.1 * tensor.limit))
         throw Error("the GPU's reference disagrees with the float64 one at {}: {:.3g} (at most {:.3g})",
                     op::row_name(tensor, static_cast<int64_t>(r)), error, 0.1 * tensor.limit);

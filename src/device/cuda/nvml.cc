@@ -43,14 +43,16 @@ Nvml load_nvml() {
 Json device_state(int ordinal) {
   static const Nvml nvml = load_nvml();
   Handle device = nullptr;
-  if (!nvml.ok || nvml.handle(static_cast<unsigned int>(ordinal), &device) != 0) return Json{{"error", "NVML is not to be had"}};
+  if (!nvml.ok || nvml.handle(static_cast<unsigned int>(ordinal), &device) != 0)
+    return Json{{"error", "NVML is not to be had"}};
   Json state;
   unsigned int value = 0;
   unsigned long long reasons = 0;
   if (nvml.clock(device, kClockSm, &value) == 0) state["sm_clock_mhz"] = value;
   if (nvml.clock(device, kClockMemory, &value) == 0) state["memory_clock_mhz"] = value;
   if (nvml.power != nullptr && nvml.power(device, &value) == 0) state["power_w"] = value / 1000.0;
-  if (nvml.temperature != nullptr && nvml.temperature(device, kTemperatureGpu, &value) == 0) state["temperature_c"] = value;
+  if (nvml.temperature != nullptr && nvml.temperature(device, kTemperatureGpu, &value) == 0)
+    state["temperature_c"] = value;
   if (nvml.reasons != nullptr && nvml.reasons(device, &reasons) == 0) state["throttle_reasons"] = reasons;
   char text[96] = "";
   if (nvml.driver != nullptr && nvml.driver(text, sizeof text) == 0) state["driver"] = std::string(text);

@@ -79,8 +79,10 @@ class CudaWorkerDevice : public WorkerDevice {
     if (result.status != KS_OK) return result;
     result.begin_ns = base::monotonic_ns();
     check(cudaEventRecord(begin_, stream_), "cudaEventRecord");
-    if (graph != nullptr) check(cudaGraphLaunch(graph, stream_), "cudaGraphLaunch");
-    else make_calls(block, result);
+    if (graph != nullptr)
+      check(cudaGraphLaunch(graph, stream_), "cudaGraphLaunch");
+    else
+      make_calls(block, result);
     check(cudaEventRecord(end_, stream_), "cudaEventRecord");
     // Whatever stream the work went to, the device is idle when we answer.
     const cudaError_t status = cudaDeviceSynchronize();
@@ -126,6 +128,8 @@ class CudaWorkerDevice : public WorkerDevice {
 
 }  // namespace
 
-std::unique_ptr<WorkerDevice> make_cuda_worker_device() { return std::make_unique<CudaWorkerDevice>(); }
+std::unique_ptr<WorkerDevice> make_cuda_worker_device() {
+  return std::make_unique<CudaWorkerDevice>();
+}
 
 }  // namespace ks::worker
