@@ -42,8 +42,8 @@ void serve_command(const Options& options) {
   const auto suggest = [&](const base::fs::path&) { return suggestions(bank, feed); };
   serve::Server server(options.run, {.port = options.port, .suggest = suggest});
   fmt::print("{}\n", server.address());
-  fmt::print(stderr, "anyone with this address can watch and steer the run; Ctrl-C ends the page, not the run\n");
   std::fflush(stdout);
+  fmt::print(stderr, "anyone with this address can watch and steer the run; Ctrl-C ends the page, not the run\n");
   std::thread waiter([&] {
     int signal = 0;
     sigwait(&signals, &signal);
