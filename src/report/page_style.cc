@@ -60,11 +60,11 @@ dt{color:var(--soft);overflow-wrap:anywhere}dd{margin:0;overflow-wrap:anywhere}
 code,pre{font-family:ui-monospace,"DejaVu Sans Mono",monospace;font-size:.86em}
 pre{white-space:pre-wrap;overflow-wrap:anywhere;background:var(--bg);border-radius:7px;padding:10px;max-height:320px;overflow:auto;margin:8px 0}
 details summary{cursor:pointer;color:var(--accent)}
-#live{position:sticky;top:0;z-index:2;box-shadow:0 2px 10px rgb(0 0 0/.08)}
+
 #live textarea{width:100%;min-height:58px;resize:vertical}
 .two{display:grid;grid-template-columns:1fr 1fr;gap:20px}.two>div{overflow-x:auto;min-width:0}
 @media (max-width:760px){.two{grid-template-columns:1fr}main{padding:12px 8px 40px}section{padding:12px;border-radius:8px}.scroll{margin:0 -12px;padding:0 12px}
-.hide{display:none!important}#live{position:static!important}dl{grid-template-columns:1fr}dd{margin-bottom:6px}.bar{width:96px;min-width:88px}td.name{min-width:118px}table{font-size:.82rem}th,td{padding-right:8px}}
+.hide{display:none!important}dl{grid-template-columns:1fr}dd{margin-bottom:6px}.bar{width:96px;min-width:88px}td.name{min-width:118px}table{font-size:.82rem}th,td{padding-right:8px}}
 @media print{section{break-inside:avoid}#live,.tools{display:none}}
 )css";
 
