@@ -8,11 +8,13 @@ constexpr const char* kStepNames[] = {"evaluate", "claim", "ask", "worked", "sto
 Json figures_json(const EvaluationFigures& figures) {
   Json scenarios = Json::array();
   for (const auto& scenario : figures.scenarios)
-    scenarios.push_back({{"name", scenario.name}, {"verdict", scenario.verdict}, {"time_us", scenario.time_us},
+    scenarios.push_back({{"name", scenario.name},
+                         {"verdict", scenario.verdict},
+                         {"time_us", scenario.time_us},
                          {"ratio", scenario.ratio}});
-  return {{"number", figures.number}, {"outcome", figures.outcome}, {"reason", figures.reason},
-          {"geomean", figures.geomean}, {"aa_p95", figures.aa_p95}, {"correct", figures.correct},
-          {"total", figures.total}, {"scenarios", std::move(scenarios)}, {"memo", figures.memo}};
+  return {{"number", figures.number},   {"outcome", figures.outcome},        {"reason", figures.reason},
+          {"geomean", figures.geomean}, {"aa_p95", figures.aa_p95},          {"correct", figures.correct},
+          {"total", figures.total},     {"scenarios", std::move(scenarios)}, {"memo", figures.memo}};
 }
 
 EvaluationFigures figures_from(const Json& json) {
@@ -33,7 +35,9 @@ EvaluationFigures figures_from(const Json& json) {
 
 }  // namespace
 
-const char* step_name(AgentStep::Kind kind) { return kStepNames[static_cast<int>(kind)]; }
+const char* step_name(AgentStep::Kind kind) {
+  return kStepNames[static_cast<int>(kind)];
+}
 
 Json to_json(const AgentContext& context) {
   Json history = Json::array(), messages = Json::array();
@@ -72,8 +76,8 @@ AgentContext context_from_json(const Json& json) {
 }
 
 Json to_json(const AgentStep& step) {
-  return {{"kind", step_name(step.kind)}, {"text", step.text},     {"claims", step.claims},
-          {"filter", step.filter},        {"check_only", step.check_only}, {"memo", step.memo}};
+  return {{"kind", step_name(step.kind)},  {"text", step.text}, {"claims", step.claims}, {"filter", step.filter},
+          {"check_only", step.check_only}, {"memo", step.memo}};
 }
 
 AgentStep step_from_json(const Json& json) {

@@ -14,10 +14,10 @@ namespace ks::agents {
 
 /// One scenario of an evaluation, as an agent is told.
 struct ScenarioFigures {
-  std::string name;      ///< "category/name"
-  std::string verdict;   ///< "correct", "wrong", …
-  double time_us = 0;    ///< 0: not timed
-  double ratio = 0;      ///< against the fastest baseline; 0: none
+  std::string name;     ///< "category/name"
+  std::string verdict;  ///< "correct", "wrong", …
+  double time_us = 0;   ///< 0: not timed
+  double ratio = 0;     ///< against the fastest baseline; 0: none
 };
 
 /// One evaluation of the run, in order.
@@ -25,11 +25,11 @@ struct EvaluationFigures {
   int number = 0;
   std::string outcome;  ///< "judged", "build_failed", …
   std::string reason;
-  double geomean = 0;   ///< against the fastest; 0: undefined
-  double aa_p95 = 0;    ///< |log ratio| of a binary against itself; 0: not measured
+  double geomean = 0;  ///< against the fastest; 0: undefined
+  double aa_p95 = 0;   ///< |log ratio| of a binary against itself; 0: not measured
   int correct = 0, total = 0;
   std::vector<ScenarioFigures> scenarios;
-  Json memo;            ///< what the agent said about this version when it asked for the evaluation
+  Json memo;  ///< what the agent said about this version when it asked for the evaluation
 };
 
 /// A message to the agent.
@@ -48,11 +48,11 @@ struct AgentContext {
   uint64_t seed = 0;
   double minutes_left = 1e9;
   int evaluations_left = 1 << 30;
-  std::string goal_state;                      ///< of the last evaluation: "met", "not_met", "undecided", ""
-  std::vector<EvaluationFigures> history;      ///< every evaluation so far
-  std::string last_table;                      ///< the last evaluation as people read it
-  std::vector<AgentMessage> messages;          ///< every message so far
-  size_t new_messages = 0;                     ///< how many of them, from the end, it has not seen
+  std::string goal_state;                  ///< of the last evaluation: "met", "not_met", "undecided", ""
+  std::vector<EvaluationFigures> history;  ///< every evaluation so far
+  std::string last_table;                  ///< the last evaluation as people read it
+  std::vector<AgentMessage> messages;      ///< every message so far
+  size_t new_messages = 0;                 ///< how many of them, from the end, it has not seen
 };
 
 /// What an agent wants.
@@ -69,7 +69,7 @@ struct AgentStep {
   std::vector<std::string> claims;  ///< "done", "goal_reached", "limit"
   std::string filter;               ///< evaluate: only these scenarios (regular expression); empty: all
   bool check_only = false;
-  Json memo;                        ///< evaluate: given back with the figures
+  Json memo;  ///< evaluate: given back with the figures
 };
 
 const char* step_name(AgentStep::Kind kind);

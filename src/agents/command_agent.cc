@@ -17,7 +17,9 @@
 namespace ks::agents {
 namespace {
 
-double now_s() { return static_cast<double>(base::monotonic_ns()) * 1e-9; }
+double now_s() {
+  return static_cast<double>(base::monotonic_ns()) * 1e-9;
+}
 
 /// An importer for a stream of JSON lines; null for "text".
 std::unique_ptr<trace::Importer> importer_for(const std::string& events, const std::string& file) {
@@ -66,12 +68,15 @@ struct CommandAgent::Turn {
 
 CommandAgent::CommandAgent(CommandSetup setup) : setup_(std::move(setup)), socket_(setup_.socket) {
   for (const auto& name : setup_.description.environment)
-    if (const char* value = std::getenv(name.c_str()); value != nullptr && is_secret_name(name)) redactor_.add(name, value);
+    if (const char* value = std::getenv(name.c_str()); value != nullptr && is_secret_name(name))
+      redactor_.add(name, value);
 }
 
 CommandAgent::~CommandAgent() = default;
 
-Json CommandAgent::state() const { return {{"session", session_}, {"turns", turns_}}; }
+Json CommandAgent::state() const {
+  return {{"session", session_}, {"turns", turns_}};
+}
 
 void CommandAgent::restore(const Json& state) {
   session_ = base::value_or<std::string>(state, "session", "");
@@ -81,10 +86,13 @@ void CommandAgent::restore(const Json& state) {
 std::string CommandAgent::message_for(const AgentContext& context) const {
   const bool can_resume = !setup_.description.resume.empty() && !session_.empty();
   std::string text = can_resume ? "" : setup_.prompt;
-  const size_t first = can_resume ? context.messages.size() - std::min(context.messages.size(), context.new_messages) : 0;
-  for (size_t i = first; i < context.messages.size(); ++i) text += (text.empty() ? "" : "\n\n") + context.messages[i].text;
+  const size_t first =
+      can_resume ? context.messages.size() - std::min(context.messages.size(), context.new_messages) : 0;
+  for (size_t i = first; i < context.messages.size(); ++i)
+    text += (text.empty() ? "" : "\n\n") + context.messages[i].text;
   if (setup_.description.evaluate_after_turn && !context.last_table.empty())
-    text += fmt::format("{}Evaluation {} of the files as they lie:\n{}", text.empty() ? "" : "\n\n", context.history.back().number, context.last_table);
+    text += fmt::format("{}Evaluation {} of the files as they lie:\n{}", text.empty() ? "" : "\n\n",
+                        context.history.back().number, context.last_table);
   return text.empty() ? "Go on." : text;
 }
 
@@ -97,8 +105,13 @@ void CommandAgent::start_turn(const AgentContext& context) {
   const auto settings = setup_.run_folder / "told" / "settings.json";
   const std::string session = can_resume ? session_ : new_uuid();
   const std::map<std::string, std::string> values = {
-      {"message", last_message_}, {"session", session}, {"new_session", session}, {"model", setup_.model},
-      {"candidate", context.candidate}, {"settings", settings.string()}, {"kernelseek", setup_.kernelseek},
+      {"message", last_message_},
+      {"session", session},
+      {"new_session", session},
+      {"model", setup_.model},
+      {"candidate", context.candidate},
+      {"settings", settings.string()},
+      {"kernelseek", setup_.kernelseek},
       {"log", (setup_.isolation.work.parent_path() / "agent" / "transcript").string()}};
   if (!description.settings.empty())
     base::write_file_atomically(settings, filled(description.settings, {{"kernelseek", setup_.kernelseek}}));
@@ -125,11 +138,16 @@ void CommandAgent::start_program(const std::vector<std::string>& words, const st
   program.folder = setup_.isolation.work.string();
   const Isolated isolated = isolate(program, setup_.isolation);
   if (turns_ == 1)
-    setup_.sink("session_start", "main", {{"session", "main"}, {"agent", name()}, {"model", setup_.model},
-                                          {"isolated", isolated.is_isolated}, {"unisolated", isolated.why_not}});
+    setup_.sink("session_start", "main",
+                {{"session", "main"},
+                 {"agent", name()},
+                 {"model", setup_.model},
+                 {"isolated", isolated.is_isolated},
+                 {"unisolated", isolated.why_not}});
   base::SpawnOptions options = isolated.options;
   // The shell puts the streams in place: output to the channel, errors to a file, input from a file that ends at once.
-  options.argv = {"sh", "-c", "in=$1; err=$2; shift 2; exec \"$@\" <\"$in\" >&3 2>>\"$err\" 3>&-", "sh", input.string(), turn.errors.string()};
+  options.argv = {"sh", "-c",           "in=$1; err=$2; shift 2; exec \"$@\" <\"$in\" >&3 2>>\"$err\" 3>&-",
+                  "sh", input.string(), turn.errors.string()};
   options.argv.insert(options.argv.end(), isolated.options.argv.begin(), isolated.options.argv.end());
   options.clear_env = true;
   for (const char* name : {"PATH", "HOME", "LANG", "LC_ALL", "USER", "TERM"})
@@ -175,7 +193,8 @@ void CommandAgent::start_program(const std::vector<std::string>& words, const st
       const bool is_agents = event.kind == "message" && base::value_or<std::string>(event.body, "role", "") == "agent";
       if (is_agents) turn.text = base::value_or<std::string>(event.body, "text", "");
       // Our own prompt comes back in some streams; it is in the trace already.
-      if (event.kind == "session_start" || event.kind == "session_end" || (event.kind == "message" && !is_agents)) return;
+      if (event.kind == "session_start" || event.kind == "session_end" || (event.kind == "message" && !is_agents))
+        return;
       setup_.sink(event.kind, event.session.empty() ? "main" : event.session, event.body);
     });
 }
@@ -194,7 +213,8 @@ void CommandAgent::take_line(const std::string& line) {
   if (Json::accept(line)) {
     const Json json = Json::parse(line);
     const auto& description = setup_.description;
-    if (description.session_from.matches(json) && json.contains(description.session_key) && json.at(description.session_key).is_string())
+    if (description.session_from.matches(json) && json.contains(description.session_key) &&
+        json.at(description.session_key).is_string())
       session_ = json.at(description.session_key).get<std::string>();
     if (description.finished.matches(json)) turn.finished_s = now_s();
     if (description.failed.matches(json)) turn.has_failed = true;
@@ -243,11 +263,15 @@ void CommandAgent::take_trajectory() {
   trace::ReadOptions options;
   options.format = setup_.description.trajectory;
   try {
-    trace::read_transcript(log, [&](trace::Event&& event) {
-      const bool is_agents = event.kind == "message" && base::value_or<std::string>(event.body, "role", "") == "agent";
-      if (event.kind == "tool_call" || event.kind == "tool_result" || event.kind == "usage" || is_agents)
-        setup_.sink(event.kind, "main", redactor_.redact(event.body));
-    }, options);
+    trace::read_transcript(
+        log,
+        [&](trace::Event&& event) {
+          const bool is_agents =
+              event.kind == "message" && base::value_or<std::string>(event.body, "role", "") == "agent";
+          if (event.kind == "tool_call" || event.kind == "tool_result" || event.kind == "usage" || is_agents)
+            setup_.sink(event.kind, "main", redactor_.redact(event.body));
+        },
+        options);
   } catch (const Error& e) {
     setup_.sink("note", "main", {{"text", fmt::format("the transcript could not be read: {}", e.what())}});
   }
@@ -261,13 +285,16 @@ void CommandAgent::wait(double seconds) {
 
 std::optional<AgentStep> CommandAgent::failed_turn(const std::string& why) {
   if (turn_->is_limited) {
-    const double seconds = std::min(setup_.patience.rate_limit_s * static_cast<double>(1 << std::min(waits_++, 6)), 1800.0);
-    setup_.sink("note", "main", {{"what", "rate_limit"}, {"text", fmt::format("the provider asks to wait; {:.0f} s", seconds)}});
+    const double seconds =
+        std::min(setup_.patience.rate_limit_s * static_cast<double>(1 << std::min(waits_++, 6)), 1800.0);
+    setup_.sink("note", "main",
+                {{"what", "rate_limit"}, {"text", fmt::format("the provider asks to wait; {:.0f} s", seconds)}});
     turn_.reset();
     wait(seconds);
   } else if (++failures_ >= setup_.patience.failures) {
     const std::string errors = redactor_.redact(base::fs::exists(turn_->errors) ? base::read_file(turn_->errors) : "");
-    throw Error("agent {}: {} turns in a row did nothing ({}): {}", name(), failures_, why, errors.substr(errors.size() - std::min<size_t>(errors.size(), 400)));
+    throw Error("agent {}: {} turns in a row did nothing ({}): {}", name(), failures_, why,
+                errors.substr(errors.size() - std::min<size_t>(errors.size(), 400)));
   }
   turn_.reset();
   return std::nullopt;
@@ -297,18 +324,24 @@ std::optional<AgentStep> CommandAgent::serve_request(const AgentContext& context
   if (!request) return std::nullopt;
   const auto what = base::value_or<std::string>(request->body, "do", "");
   if (what == "history") {
-    socket_.reply(request->connection, {{"ok", true}, {"evaluations", figures_json(context)}, {"goal", context.goal},
-                                        {"minutes_left", context.minutes_left}, {"evaluations_left", context.evaluations_left}});
+    socket_.reply(request->connection, {{"ok", true},
+                                        {"evaluations", figures_json(context)},
+                                        {"goal", context.goal},
+                                        {"minutes_left", context.minutes_left},
+                                        {"evaluations_left", context.evaluations_left}});
     return std::nullopt;
   }
   if (what != "evaluate" && what != "ask") {
-    socket_.reply(request->connection, {{"ok", false}, {"error", fmt::format("unknown \"do\": \"{}\"; known: evaluate, ask, history", what)}});
+    socket_.reply(
+        request->connection,
+        {{"ok", false}, {"error", fmt::format("unknown \"do\": \"{}\"; known: evaluate, ask, history", what)}});
     return std::nullopt;
   }
   pending_connection_ = request->connection;
   pending_kind_ = what;
   evaluated_this_turn_ = true;
-  AgentStep step{what == "ask" ? AgentStep::Kind::kAsk : AgentStep::Kind::kEvaluate, base::value_or<std::string>(request->body, "text", "as asked by the agent")};
+  AgentStep step{what == "ask" ? AgentStep::Kind::kAsk : AgentStep::Kind::kEvaluate,
+                 base::value_or<std::string>(request->body, "text", "as asked by the agent")};
   step.filter = base::value_or<std::string>(request->body, "filter", "");
   step.check_only = base::value_or(request->body, "check_only", false);
   return step;
@@ -317,10 +350,15 @@ std::optional<AgentStep> CommandAgent::serve_request(const AgentContext& context
 void CommandAgent::answer_pending(const AgentContext& context) {
   if (pending_connection_ == 0) return;
   std::string message;
-  for (size_t i = context.messages.size() - std::min(context.messages.size(), context.new_messages); i < context.messages.size(); ++i)
+  for (size_t i = context.messages.size() - std::min(context.messages.size(), context.new_messages);
+       i < context.messages.size(); ++i)
     message += (message.empty() ? "" : "\n\n") + context.messages[i].text;
-  Json reply = {{"ok", true}, {"message", message}, {"goal", context.goal}, {"goal_state", context.goal_state},
-                {"minutes_left", context.minutes_left}, {"evaluations_left", context.evaluations_left}};
+  Json reply = {{"ok", true},
+                {"message", message},
+                {"goal", context.goal},
+                {"goal_state", context.goal_state},
+                {"minutes_left", context.minutes_left},
+                {"evaluations_left", context.evaluations_left}};
   if (pending_kind_ == "evaluate" && !context.history.empty()) {
     reply["table"] = context.last_table;
     reply["evaluation"] = figures_json(context).back();

@@ -24,22 +24,22 @@ namespace ks::agents {
 
 /// Seconds of patience, each for one thing that programs have been seen to do.
 struct Patience {
-  double first_line_s = 180;    ///< until it prints anything
-  double silence_s = 1200;      ///< without a line while no tool is at work
-  double after_finish_s = 15;   ///< alive after it said that it is done
-  double rate_limit_s = 30;     ///< the first wait; doubled each time
-  int failures = 3;             ///< turns in a row that did nothing
+  double first_line_s = 180;   ///< until it prints anything
+  double silence_s = 1200;     ///< without a line while no tool is at work
+  double after_finish_s = 15;  ///< alive after it said that it is done
+  double rate_limit_s = 30;    ///< the first wait; doubled each time
+  int failures = 3;            ///< turns in a row that did nothing
 };
 
 struct CommandSetup {
   Description description;
   std::string model;
-  std::string prompt;                        ///< the first message
+  std::string prompt;  ///< the first message
   IsolationSpec isolation;
-  base::fs::path socket;                     ///< run.sock
+  base::fs::path socket;  ///< run.sock
   base::fs::path logs;
   base::fs::path run_folder;
-  std::string kernelseek;                    ///< path of this program
+  std::string kernelseek;  ///< path of this program
   Patience patience;
   std::function<void(const std::string& kind, const std::string& session, const Json& body)> sink;
   std::function<bool()> should_stop;
@@ -76,7 +76,7 @@ class CommandAgent : public Agent {
   std::unique_ptr<Turn> turn_;
   std::string session_;
   int turns_ = 0, failures_ = 0, waits_ = 0;
-  int pending_connection_ = 0;   ///< who waits for an evaluation or a question
+  int pending_connection_ = 0;  ///< who waits for an evaluation or a question
   std::string pending_kind_;
   std::string last_message_;
   bool evaluated_this_turn_ = false;

@@ -24,7 +24,8 @@ struct CommandAgentTest : testing::Test {
     context.goal = "geomean >= 1";
   }
 
-  CommandSetup setup(const std::string& start, const std::string& resume = "", const std::string& events_format = "text") {
+  CommandSetup setup(const std::string& start, const std::string& resume = "",
+                     const std::string& events_format = "text") {
     CommandSetup setup;
     setup.description.name = "script";
     setup.description.start = {"sh", "-c", start};
@@ -45,7 +46,9 @@ struct CommandAgentTest : testing::Test {
     setup.run_folder = folder.path();
     setup.kernelseek = "kernelseek";
     setup.patience = {.first_line_s = 2, .silence_s = 2, .after_finish_s = 0.5, .rate_limit_s = 0.2, .failures = 3};
-    setup.sink = [this](const std::string& kind, const std::string&, const Json& body) { events.emplace_back(kind, body); };
+    setup.sink = [this](const std::string& kind, const std::string&, const Json& body) {
+      events.emplace_back(kind, body);
+    };
     setup.should_stop = [this] { return should_stop; };
     return setup;
   }
@@ -58,12 +61,24 @@ struct CommandAgentTest : testing::Test {
 
 constexpr const char* kCodexTurn =
     "echo '{\"type\":\"thread.started\",\"thread_id\":\"t-1\"}'; echo '{\"type\":\"turn.started\"}';"
-    "echo '{\"type\":\"item.completed\",\"item\":{\"id\":\"item_1\",\"type\":\"agent_message\",\"text\":\"I am done.\"}}';"
-    "echo '{\"type\":\"turn.completed\",\"usage\":{\"input_tokens\":300,\"cached_input_tokens\":0,\"output_tokens\":30,\"reasoning_output_tokens\":0}}';";
+    "echo '{\"type\":\"item.completed\",\"item\":{\"id\":\"item_1\",\"type\":\"agent_message\",\"text\":\"I am "
+    "done.\"}}';"
+    "echo "
+    "'{\"type\":\"turn.completed\",\"usage\":{\"input_tokens\":300,\"cached_input_tokens\":0,\"output_tokens\":30,"
+    "\"reasoning_output_tokens\":0}}';";
 
 TEST_F(CommandAgentTest, TheEndOfATurnIsAClaimAndTheAnswerResumesTheSession) {
   CommandSetup with_resume = setup(kCodexTurn, "");
-  with_resume.description.resume = {"sh", "-c", "echo \"$1 $2\" > resumed; echo '{\"type\":\"item.completed\",\"item\":{\"id\":\"item_1\",\"type\":\"agent_message\",\"text\":\"I went on.\"}}'; echo '{\"type\":\"turn.completed\",\"usage\":{\"input_tokens\":500,\"cached_input_tokens\":0,\"output_tokens\":50,\"reasoning_output_tokens\":0}}'", "sh", "{session}", "{message}"};
+  with_resume.description.resume = {"sh",
+                                    "-c",
+                                    "echo \"$1 $2\" > resumed; echo "
+                                    "'{\"type\":\"item.completed\",\"item\":{\"id\":\"item_1\",\"type\":\"agent_"
+                                    "message\",\"text\":\"I went on.\"}}'; echo "
+                                    "'{\"type\":\"turn.completed\",\"usage\":{\"input_tokens\":500,\"cached_input_"
+                                    "tokens\":0,\"output_tokens\":50,\"reasoning_output_tokens\":0}}'",
+                                    "sh",
+                                    "{session}",
+                                    "{message}"};
   with_resume.description.events = "codex";
   CommandAgent agent(std::move(with_resume));
   const auto first = agent.next(context);
@@ -82,7 +97,9 @@ TEST_F(CommandAgentTest, TheEndOfATurnIsAClaimAndTheAnswerResumesTheSession) {
 
 TEST_F(CommandAgentTest, SeesNothingOfTheRunButItsOwnFolder) {
   if (!why_no_isolation().empty()) GTEST_SKIP() << why_no_isolation();
-  CommandAgent agent(setup("cat ../judge/secret 2>/dev/null && echo leaked; ls .. | tr '\\n' ' '; echo x > /etc/ks_agent_test 2>/dev/null && echo wrote; echo y > mine; echo end"));
+  CommandAgent agent(
+      setup("cat ../judge/secret 2>/dev/null && echo leaked; ls .. | tr '\\n' ' '; echo x > /etc/ks_agent_test "
+            "2>/dev/null && echo wrote; echo y > mine; echo end"));
   EXPECT_EQ(agent.next(context).kind, AgentStep::Kind::kClaim);
   std::string said;
   for (const auto& [kind, body] : events)
@@ -98,7 +115,8 @@ TEST_F(CommandAgentTest, AnswersEvaluationsOverTheSocketWithFiguresAndTheQuestio
   CommandAgent agent(setup("sleep 1; echo end"));
   Json answer;
   std::thread client([&] {
-    for (int i = 0; i < 50 && !base::fs::exists(folder.path() / "run.sock"); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    for (int i = 0; i < 50 && !base::fs::exists(folder.path() / "run.sock"); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
     answer = request_run(folder.path() / "run.sock", {{"do", "evaluate"}, {"filter", "tall"}});
   });
   const auto step = agent.next(context);
@@ -115,7 +133,8 @@ TEST_F(CommandAgentTest, AnswersEvaluationsOverTheSocketWithFiguresAndTheQuestio
 }
 
 TEST_F(CommandAgentTest, AFailureWithExitCodeZeroIsAFailure) {
-  CommandAgent agent(setup("echo '{\"type\":\"turn.failed\",\"error\":{\"message\":\"no\"}}'; echo a reason >&2; exit 0", "", "codex"));
+  CommandAgent agent(setup(
+      "echo '{\"type\":\"turn.failed\",\"error\":{\"message\":\"no\"}}'; echo a reason >&2; exit 0", "", "codex"));
   try {
     (void)agent.next(context);
     FAIL() << "three turns did nothing";
@@ -125,7 +144,11 @@ TEST_F(CommandAgentTest, AFailureWithExitCodeZeroIsAFailure) {
 }
 
 TEST_F(CommandAgentTest, WaitsWhereTheProviderAsksAndGoesOn) {
-  CommandAgent agent(setup(std::string("if [ ! -e once ]; then touch once; echo '{\"type\":\"error\",\"message\":\"status 429\"}'; echo '{\"type\":\"turn.failed\",\"error\":{}}'; exit 0; fi;") + kCodexTurn, "", "codex"));
+  CommandAgent agent(
+      setup(std::string("if [ ! -e once ]; then touch once; echo '{\"type\":\"error\",\"message\":\"status 429\"}'; "
+                        "echo '{\"type\":\"turn.failed\",\"error\":{}}'; exit 0; fi;") +
+                kCodexTurn,
+            "", "codex"));
   EXPECT_EQ(agent.next(context).kind, AgentStep::Kind::kClaim);
   int waits = 0;
   for (const auto& [kind, body] : events) waits += body.value("what", "") == "rate_limit";
@@ -164,7 +187,8 @@ TEST_F(CommandAgentTest, PlantedSecretsReachNeitherEventsNorLogs) {
 
 TEST(Descriptions, OfEveryNamedProgramAreReadable) {
   const auto all = all_descriptions();
-  for (const char* name : {"claude-code", "codex", "cursor", "gemini-cli", "opencode", "openhands", "mini-swe-agent", "aider", "command"})
+  for (const char* name :
+       {"claude-code", "codex", "cursor", "gemini-cli", "opencode", "openhands", "mini-swe-agent", "aider", "command"})
     EXPECT_TRUE(all.count(name)) << name;
   EXPECT_THROW((void)find_description("claud-code"), Error);
 }

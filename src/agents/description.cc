@@ -7,10 +7,30 @@
 namespace ks::agents {
 namespace {
 
-const std::vector<std::string> kKeys = {
-    "name", "program", "tested", "version", "start", "resume", "model_option", "model_after", "session_from", "events",
-    "finished", "failed", "rate_limit", "transcripts", "home_writes", "environment", "settings", "usage", "unset", "set",
-    "needs_text", "message_on_stdin", "evaluate_after_turn", "trajectory"};
+const std::vector<std::string> kKeys = {"name",
+                                        "program",
+                                        "tested",
+                                        "version",
+                                        "start",
+                                        "resume",
+                                        "model_option",
+                                        "model_after",
+                                        "session_from",
+                                        "events",
+                                        "finished",
+                                        "failed",
+                                        "rate_limit",
+                                        "transcripts",
+                                        "home_writes",
+                                        "environment",
+                                        "settings",
+                                        "usage",
+                                        "unset",
+                                        "set",
+                                        "needs_text",
+                                        "message_on_stdin",
+                                        "evaluate_after_turn",
+                                        "trajectory"};
 
 LineMatch match_of(const Json& values, const char* key, const std::string& where) {
   LineMatch match;
@@ -39,7 +59,8 @@ Description read_description(const base::fs::path& path) {
   for (const auto& [key, value] : values.items()) {
     if (std::find(kKeys.begin(), kKeys.end(), key) != kKeys.end()) continue;
     const std::string near = base::nearest_word(key, kKeys);
-    throw Error("{}: unknown key \"{}\"{}", file.where(key), key, near.empty() ? "" : "; did you mean \"" + near + "\"?");
+    throw Error("{}: unknown key \"{}\"{}", file.where(key), key,
+                near.empty() ? "" : "; did you mean \"" + near + "\"?");
   }
   Description result;
   try {
@@ -98,7 +119,8 @@ Description find_description(const std::string& name) {
   std::vector<std::string> names = {"tuner", "http"};
   for (const auto& [known, description] : all) names.push_back(known);
   const std::string near = base::nearest_word(name, names);
-  throw Error("unknown agent \"{}\"{}; known: {}", name, near.empty() ? "" : " (did you mean \"" + near + "\"?)", fmt::join(names, ", "));
+  throw Error("unknown agent \"{}\"{}; known: {}", name, near.empty() ? "" : " (did you mean \"" + near + "\"?)",
+              fmt::join(names, ", "));
 }
 
 std::string filled(std::string text, const std::map<std::string, std::string>& values) {
@@ -116,7 +138,8 @@ std::string filled(std::string text, const std::map<std::string, std::string>& v
   return text;
 }
 
-std::vector<std::string> filled(const std::vector<std::string>& words, const std::map<std::string, std::string>& values) {
+std::vector<std::string> filled(const std::vector<std::string>& words,
+                                const std::map<std::string, std::string>& values) {
   std::vector<std::string> result;
   for (const auto& word : words) result.push_back(filled(word, values));
   return result;

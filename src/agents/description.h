@@ -21,27 +21,28 @@ struct LineMatch {
 
 struct Description {
   std::string name, file;
-  std::string program;                    ///< looked up in PATH by doctor; "" any
-  std::string tested;                     ///< "live" or "recorded"
-  std::vector<std::string> version;       ///< arguments that print it
-  std::vector<std::string> start, resume; ///< with {message}, {session}, {new_session}, {model}, {candidate}, {log}, {settings}
+  std::string program;               ///< looked up in PATH by doctor; "" any
+  std::string tested;                ///< "live" or "recorded"
+  std::vector<std::string> version;  ///< arguments that print it
+  std::vector<std::string> start,
+      resume;  ///< with {message}, {session}, {new_session}, {model}, {candidate}, {log}, {settings}
   std::vector<std::string> model_option;  ///< put in after `model_after` words, where a model is given
   size_t model_after = 1;
   LineMatch session_from, finished, failed;
-  std::string session_key;                ///< key of the line that session_from matches
-  std::string events;                     ///< how to read its output: a stream format, or "text"
-  std::string trajectory;                 ///< format of the transcript at {log}, read after each turn; "" none
-  bool needs_text = false;                ///< a turn without any text of the agent's failed
+  std::string session_key;  ///< key of the line that session_from matches
+  std::string events;       ///< how to read its output: a stream format, or "text"
+  std::string trajectory;   ///< format of the transcript at {log}, read after each turn; "" none
+  bool needs_text = false;  ///< a turn without any text of the agent's failed
   bool message_on_stdin = false;
-  bool evaluate_after_turn = false;       ///< it cannot ask for evaluations itself
+  bool evaluate_after_turn = false;  ///< it cannot ask for evaluations itself
   bool usage_is_cumulative = false;
-  std::vector<std::string> rate_limit;    ///< texts that say: wait
-  std::vector<std::string> transcripts;   ///< folders under HOME
-  std::vector<std::string> home_writes;   ///< files and folders under HOME that it writes
-  std::vector<std::string> environment;   ///< variables that it gets from ours
+  std::vector<std::string> rate_limit;   ///< texts that say: wait
+  std::vector<std::string> transcripts;  ///< folders under HOME
+  std::vector<std::string> home_writes;  ///< files and folders under HOME that it writes
+  std::vector<std::string> environment;  ///< variables that it gets from ours
   std::vector<std::string> unset;
   std::map<std::string, std::string> set;
-  std::string settings;                   ///< content of the file {settings}
+  std::string settings;  ///< content of the file {settings}
 };
 
 /// Reads one; throws ks::Error "file:line: …".
@@ -54,7 +55,8 @@ std::map<std::string, Description> all_descriptions();
 Description find_description(const std::string& name);
 
 /// `words` with {name} replaced by values.
-std::vector<std::string> filled(const std::vector<std::string>& words, const std::map<std::string, std::string>& values);
+std::vector<std::string> filled(const std::vector<std::string>& words,
+                                const std::map<std::string, std::string>& values);
 std::string filled(std::string text, const std::map<std::string, std::string>& values);
 
 }  // namespace ks::agents

@@ -7,7 +7,8 @@ const char* const kProgram = "bwrap";
 
 std::string try_bubblewrap() {
   base::SpawnOptions options;
-  options.argv = {kProgram, "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-pid", "--die-with-parent", "true"};
+  options.argv = {kProgram,        "--ro-bind",         "/",   "/", "--dev", "/dev", "--proc", "/proc",
+                  "--unshare-pid", "--die-with-parent", "true"};
   options.timeout_s = 10;
   try {
     const auto result = base::run_process(options);

@@ -13,10 +13,12 @@ constexpr size_t kShortestSecret = 6;  ///< shorter values would hit ordinary te
 
 /// Beginnings of well-known keys, with the least number of characters after them.
 constexpr std::pair<std::string_view, size_t> kPrefixes[] = {
-    {"sk-", 16}, {"ghp_", 20}, {"gho_", 20}, {"ghs_", 20}, {"github_pat_", 20}, {"glpat-", 16}, {"xoxb-", 16},
-    {"xoxp-", 16}, {"AKIA", 16}, {"AIza", 30}, {"hf_", 20}, {"pypi-", 30}, {"nvapi-", 20}, {"Bearer ", 16}};
+    {"sk-", 16},   {"ghp_", 20}, {"gho_", 20}, {"ghs_", 20}, {"github_pat_", 20}, {"glpat-", 16}, {"xoxb-", 16},
+    {"xoxp-", 16}, {"AKIA", 16}, {"AIza", 30}, {"hf_", 20},  {"pypi-", 30},       {"nvapi-", 20}, {"Bearer ", 16}};
 
-bool is_key_character(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == '.'; }
+bool is_key_character(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == '.';
+}
 
 void hide_prefixed(std::string& text) {
   for (const auto& [prefix, least] : kPrefixes)
@@ -33,7 +35,8 @@ void hide_prefixed(std::string& text) {
 bool is_secret_name(const std::string& name) {
   std::string upper;
   for (char c : name) upper += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  for (const char* word : {"API_KEY", "APIKEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "PRIVATE_KEY", "ACCESS_KEY"})
+  for (const char* word :
+       {"API_KEY", "APIKEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "PRIVATE_KEY", "ACCESS_KEY"})
     if (upper.find(word) != std::string::npos) return true;
   return upper.size() >= 4 && upper.compare(upper.size() - 4, 4, "_KEY") == 0;
 }

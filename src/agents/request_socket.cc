@@ -101,8 +101,10 @@ std::optional<RequestSocket::Request> RequestSocket::next(double timeout_s) {
     if (polls[i].revents != 0) read_from(connections[i]);
   if (polls[0].revents != 0) {
     const int client = ::accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (client >= 0 && clients_.size() >= kMostClients) ::close(client);
-    else if (client >= 0) clients_[next_connection_++].fd = client;
+    if (client >= 0 && clients_.size() >= kMostClients)
+      ::close(client);
+    else if (client >= 0)
+      clients_[next_connection_++].fd = client;
   }
   return buffered();
 }

@@ -11,7 +11,9 @@ namespace {
 
 constexpr std::string_view kMark = "@tune";
 
-bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+bool is_word(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+}
 
 std::string_view trimmed(std::string_view text) {
   while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front())) != 0) text.remove_prefix(1);
@@ -120,8 +122,8 @@ std::vector<TunePoint> read_tune_points(const base::fs::path& candidate) {
   for (const auto& point : points) {
     const auto [at, is_new] = seen.emplace(point.name, &point);
     if (!is_new)
-      throw Error("{}:{}: \"@tune {}\" is already used in {}:{}; give each tuned constant a name of its own", point.file,
-                  point.line, point.name, at->second->file, at->second->line);
+      throw Error("{}:{}: \"@tune {}\" is already used in {}:{}; give each tuned constant a name of its own",
+                  point.file, point.line, point.name, at->second->file, at->second->line);
   }
   return points;
 }

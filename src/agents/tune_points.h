@@ -15,7 +15,7 @@ namespace ks::agents {
 /// One tunable constant.
 struct TunePoint {
   std::string name;
-  std::string file;                 ///< relative to the candidate's folder ("" names the single file itself)
+  std::string file;  ///< relative to the candidate's folder ("" names the single file itself)
   int line = 0;
   std::string value;                ///< as it stands now
   std::vector<std::string> values;  ///< what may stand there

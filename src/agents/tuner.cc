@@ -78,7 +78,8 @@ double noise_of(const std::vector<Version>& versions) {
 std::vector<Version> versions_of(const AgentContext& context) {
   std::vector<Version> versions;
   for (const auto& figures : context.history)
-    if (figures.memo.is_object() && figures.memo.contains("settings")) versions.push_back({settings_of(figures.memo), &figures});
+    if (figures.memo.is_object() && figures.memo.contains("settings"))
+      versions.push_back({settings_of(figures.memo), &figures});
   return versions;
 }
 
@@ -115,7 +116,8 @@ std::map<std::string, double> influence(const std::vector<Version>& versions, co
   std::map<std::string, double> result;
   for (size_t i = 0; i < versions.size(); ++i)
     for (size_t j = 0; j < i; ++j) {
-      const double a = score(*versions[i].figures, *versions[0].figures, focus), b = score(*versions[j].figures, *versions[0].figures, focus);
+      const double a = score(*versions[i].figures, *versions[0].figures, focus),
+                   b = score(*versions[j].figures, *versions[0].figures, focus);
       if (a == kWorst || b == kWorst) continue;
       std::string changed;
       int count = 0;
@@ -160,8 +162,8 @@ std::vector<Settings> single_edits(const Settings& from, const std::vector<TuneP
   for (const auto& point : points) {
     const auto at = from.find(point.name);
     for (const auto& value : neighbours(point, at == from.end() ? point.value : at->second)) {
-      Edit edit{kUnknown, base::buffer_hash((point.name + "=" + value).data(), point.name.size() + value.size() + 1, seed),
-                from};
+      Edit edit{kUnknown,
+                base::buffer_hash((point.name + "=" + value).data(), point.name.size() + value.size() + 1, seed), from};
       // What moved the objective comes first; a constant that was never moved alone may be the one that matters, so it
       // comes before those known to do little.
       if (const auto known = influences.find(point.name); known != influences.end())
@@ -179,7 +181,8 @@ std::vector<Settings> single_edits(const Settings& from, const std::vector<TuneP
 }
 
 /// A version from anywhere, drawn by the seed; nothing where draws find only what was tried.
-std::optional<Settings> anything_untried(const std::set<Settings>& tried, const std::vector<TunePoint>& points, uint64_t seed) {
+std::optional<Settings> anything_untried(const std::set<Settings>& tried, const std::vector<TunePoint>& points,
+                                         uint64_t seed) {
   base::Random random(base::mix64(seed, tried.size()));
   for (size_t draw = 0; draw < kMaxPairs; ++draw) {
     Settings settings;
@@ -253,7 +256,9 @@ TunerPlan plan_next(const AgentContext& context, const std::vector<TunePoint>& p
   }
   if (context.evaluations_left <= 0 || context.minutes_left <= 0) {
     const Version* best = choose_incumbent(versions, "");
-    return {{AgentStep::Kind::kStop, "the best version lies in the folder"}, (best ? best : &versions.front())->settings, ""};
+    return {{AgentStep::Kind::kStop, "the best version lies in the folder"},
+            (best ? best : &versions.front())->settings,
+            ""};
   }
   const std::string focus = current_focus(context);
   const Version* incumbent = choose_incumbent(versions, focus);
@@ -261,15 +266,17 @@ TunerPlan plan_next(const AgentContext& context, const std::vector<TunePoint>& p
   if (context.goal_state == "met")
     return make_claim(best, "The last evaluation meets the goal.", {"done", "goal_reached"});
   if (points.empty())
-    return make_claim(best, "The candidate offers no tune points (// @tune NAME {values}); I change nothing else.", {"done"});
+    return make_claim(best, "The candidate offers no tune points (// @tune NAME {values}); I change nothing else.",
+                      {"done"});
   const auto next = untried(versions, best, points, focus, context.seed, was_refused(context));
   if (!next)
-    return make_claim(best, fmt::format("No untried neighbour is left around the best of {} versions.", versions.size()),
-                      {"done"});
+    return make_claim(
+        best, fmt::format("No untried neighbour is left around the best of {} versions.", versions.size()), {"done"});
   const std::string change = difference(best, *next);
-  TunerPlan plan{{AgentStep::Kind::kEvaluate, fmt::format("{} (objective: {})", change, focus.empty() ? "all scenarios" : focus)},
-                 *next,
-                 focus};
+  TunerPlan plan{
+      {AgentStep::Kind::kEvaluate, fmt::format("{} (objective: {})", change, focus.empty() ? "all scenarios" : focus)},
+      *next,
+      focus};
   plan.step.memo = memo_of(*next, focus, change);
   return plan;
 }

@@ -19,8 +19,8 @@ namespace ks::agents {
 /// What the tuner decided; applied to the files by Tuner, pure for tests.
 struct TunerPlan {
   AgentStep step;
-  Settings settings;       ///< what the candidate's files shall hold when the step is made
-  std::string objective;   ///< scenario in focus, or "" for all
+  Settings settings;      ///< what the candidate's files shall hold when the step is made
+  std::string objective;  ///< scenario in focus, or "" for all
 };
 
 /// Decides from the context and the candidate's tune points (their `value` is not looked at where history has it).

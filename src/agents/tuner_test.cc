@@ -20,7 +20,8 @@ EvaluationFigures measure(int number, const Json& memo) {
   const double columns = std::stod(settings.at("kColumns").get<std::string>());
   const bool tiled = settings.at("kLoop") == "Loop::kTiled";
   EvaluationFigures figures{.number = number, .outcome = "judged", .correct = 2, .total = 2, .memo = memo};
-  figures.scenarios = {{"a/wide", "correct", 0, 0.1 * columns * (tiled ? 1.5 : 1.0)}, {"a/tall", "correct", 0, 0.02 * rows}};
+  figures.scenarios = {{"a/wide", "correct", 0, 0.1 * columns * (tiled ? 1.5 : 1.0)},
+                       {"a/tall", "correct", 0, 0.02 * rows}};
   return figures;
 }
 
@@ -65,8 +66,9 @@ TEST(Tuner, FindsTheBestOfASmallSpaceAndThenSaysThatItIsDone) {
   const TunerPlan plan = plan_next(context, find_tune_points(kSource, "k.cpp"));
   EXPECT_EQ(plan.step.kind, AgentStep::Kind::kClaim);
   EXPECT_THAT(plan.step.claims, testing::Contains("done"));
-  EXPECT_THAT(plan.settings, testing::UnorderedElementsAre(testing::Pair("kRows", "32"), testing::Pair("kColumns", "16"),
-                                                           testing::Pair("kLoop", "Loop::kTiled")));
+  EXPECT_THAT(plan.settings,
+              testing::UnorderedElementsAre(testing::Pair("kRows", "32"), testing::Pair("kColumns", "16"),
+                                            testing::Pair("kLoop", "Loop::kTiled")));
 }
 
 TEST(Tuner, LeavesTheBestVersionWhenTheBudgetIsSpent) {

@@ -2,9 +2,11 @@
 
 #include <csignal>
 
+#include "agents/description.h"
 #include "agents/tuner.h"
 #include "base/subprocess.h"
 #include "cli/commands.h"
+#include "cli/data_checks.h"
 #include "run/run_task.h"
 
 namespace ks::cli {
@@ -70,6 +72,18 @@ void add_internal_agent(CLI::App& app) {
   });
 }
 
+/// What `data check` looks at of ours: agent programs, and the tasks that come with the project.
+void check_agents_and_tasks(DataReport& report) {
+  namespace fs = base::fs;
+  for (const auto& entry : fs::directory_iterator(base::project_root() / "data" / "agents"))
+    if (entry.path().extension() == ".toml")
+      report.check(entry.path().string(), [&] { (void)agents::read_description(entry.path()); });
+  const auto tasks = base::project_root() / "examples" / "tasks";
+  if (!fs::is_directory(tasks)) return;
+  for (const auto& entry : fs::directory_iterator(tasks))
+    if (entry.path().extension() == ".toml") report.check(entry.path().string(), [&] { (void)run::read_task(entry.path()); });
+}
+
 }  // namespace
 
 void add_run_command(CLI::App& app) {
@@ -88,6 +102,7 @@ void add_run_command(CLI::App& app) {
   command->add_flag("--json", options->json, "Print the result as JSON; progress goes to standard error");
   command->callback([options] { run_command(*options); });
   add_internal_agent(app);
+  more_data_checks().push_back(check_agents_and_tasks);
 }
 
 }  // namespace ks::cli

@@ -64,11 +64,13 @@ void SteeringFeed::take(const trace::Event& event) {
   }
   if (event.kind == "question" && body.contains("log")) {
     const Json& log = body["log"];
-    asked_.push_back({log.value("id", ""), log.value("category", ""), log.value("evaluation", 0), log.value("evidence_hash", ""), std::nullopt});
+    asked_.push_back({log.value("id", ""), log.value("category", ""), log.value("evaluation", 0),
+                      log.value("evidence_hash", ""), std::nullopt});
   }
   if (event.kind == "answer" && !asked_.empty()) {
     const auto question = base::value_or<std::string>(body, "question", "");
-    const auto found = std::find_if(asked_.rbegin(), asked_.rend(), [&](const auto& asked) { return asked.id == question; });
+    const auto found =
+        std::find_if(asked_.rbegin(), asked_.rend(), [&](const auto& asked) { return asked.id == question; });
     if (found != asked_.rend()) found->answered = base::value_or(body, "answered", false);
   }
 }
@@ -89,7 +91,10 @@ steering::SteeringState SteeringFeed::state(bool is_stop_requested) {
 
 Asked asked_from(const steering::Message& message, int evaluations) {
   Asked asked{message.id, message.category, message.question, message.text(), message.facts, message.focus, {}};
-  asked.log = {{"id", message.log_id}, {"category", message.log_category}, {"evaluation", evaluations}, {"evidence_hash", message.evidence_hash}};
+  asked.log = {{"id", message.log_id},
+               {"category", message.log_category},
+               {"evaluation", evaluations},
+               {"evidence_hash", message.evidence_hash}};
   return asked;
 }
 
@@ -119,8 +124,10 @@ void ensure_trace(const fs::path& folder) {
   if (is_run) return;
   const auto records = records_in(folder);
   if (records.empty())
-    throw Error("{}: neither a run's folder nor a folder of evaluation records (write some with: kernelseek evaluate … --out {}/1.json)",
-                folder.string(), folder.string());
+    throw Error(
+        "{}: neither a run's folder nor a folder of evaluation records (write some with: kernelseek evaluate … --out "
+        "{}/1.json)",
+        folder.string(), folder.string());
   std::set<std::string> named;
   int number = 0;
   if (fs::exists(folder / "trace.jsonl"))
@@ -129,8 +136,10 @@ void ensure_trace(const fs::path& folder) {
   if (named.size() == records.size()) return;
   trace::TraceWriter writer(folder / "trace.jsonl", {{"run", folder.filename().string()}, {"made_from", "records"}});
   if (number == 0)
-    writer.append("run_start", "main", {{"task", folder.filename().string()}, {"operator", records.front().evaluation.operator_name},
-                                        {"grid", records.front().evaluation.grid_name}});
+    writer.append("run_start", "main",
+                  {{"task", folder.filename().string()},
+                   {"operator", records.front().evaluation.operator_name},
+                   {"grid", records.front().evaluation.grid_name}});
   for (const auto& [file, evaluation] : records) {
     if (named.count(file) != 0) continue;
     const auto geomean = evaluation.summary.geomean.find("fastest");
@@ -138,13 +147,14 @@ void ensure_trace(const fs::path& folder) {
     event.time = evaluation.started + evaluation.wall_s;
     event.kind = "evaluation";
     event.session = "main";
-    event.body = {{"number", ++number},
-                  {"record", file},
-                  {"outcome", evaluation.outcome},
-                  {"geomean", geomean != evaluation.summary.geomean.end() && geomean->second ? Json(*geomean->second) : Json()},
-                  {"correct", evaluation.summary.correct},
-                  {"total", evaluation.summary.total},
-                  {"candidate_hash", evaluation.candidate_hash}};
+    event.body = {
+        {"number", ++number},
+        {"record", file},
+        {"outcome", evaluation.outcome},
+        {"geomean", geomean != evaluation.summary.geomean.end() && geomean->second ? Json(*geomean->second) : Json()},
+        {"correct", evaluation.summary.correct},
+        {"total", evaluation.summary.total},
+        {"candidate_hash", evaluation.candidate_hash}};
     writer.append(std::move(event));
   }
   writer.sync();

@@ -34,9 +34,12 @@ void Control::set_status(Json status) {
 
 Json Control::answer(const Json& request) {
   const auto what = base::require<std::string>(request, "do", "control.sock");
-  if (what == "pause") paused_ = true;
-  else if (what == "resume") paused_ = false;
-  else if (what == "stop") stopped_ = true;
+  if (what == "pause")
+    paused_ = true;
+  else if (what == "resume")
+    paused_ = false;
+  else if (what == "stop")
+    stopped_ = true;
   else if (what == "say") {
     std::string text = clean_text(request);
     const std::lock_guard guard(mutex_);

@@ -61,8 +61,9 @@ inline core::Evaluation fake_evaluation(const evaluator::Request& request) {
 inline std::string write_fake_task(const base::fs::path& folder, const std::string& more = "",
                                    const std::string& goal = "geomean >= 1.0 and correct == all") {
   base::write_file_atomically(folder / "k.cpp", kFakeCandidate);
-  base::write_file_atomically(folder / "fake.toml", "name = \"fake\"\noperator = \"rmsnorm\"\ncandidate = \"k.cpp\"\ngoal = \"" + goal +
-                                                        "\"\nquestioner = \"none\"\n" + more);
+  base::write_file_atomically(folder / "fake.toml",
+                              "name = \"fake\"\noperator = \"rmsnorm\"\ncandidate = \"k.cpp\"\ngoal = \"" + goal +
+                                  "\"\nquestioner = \"none\"\n" + more);
   return (folder / "fake.toml").string();
 }
 

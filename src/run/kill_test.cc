@@ -65,8 +65,7 @@ int check_run(const base::fs::path& folder, std::set<int>& seen_records) {
   const RunPaths paths{folder};
   trace::Counters counters;
   const auto events = trace::read_trace(paths.trace(), &counters);
-  for (const auto& [name, count] : counters)
-    EXPECT_EQ(name, "torn_last_line") << count << " lines were damaged";
+  for (const auto& [name, count] : counters) EXPECT_EQ(name, "torn_last_line") << count << " lines were damaged";
   std::set<int> numbers;
   int64_t seq = 0;
   for (const auto& event : events) {
@@ -77,7 +76,8 @@ int check_run(const base::fs::path& folder, std::set<int>& seen_records) {
     EXPECT_NO_THROW((void)core::read_evaluation(paths.record(number))) << "record " << number;
   }
   for (int i = 1; i <= static_cast<int>(numbers.size()); ++i) EXPECT_TRUE(numbers.count(i)) << "evaluation " << i;
-  for (int number : seen_records) EXPECT_TRUE(base::fs::exists(paths.record(number))) << "record " << number << " was lost";
+  for (int number : seen_records)
+    EXPECT_TRUE(base::fs::exists(paths.record(number))) << "record " << number << " was lost";
   for (const auto& entry : base::fs::directory_iterator(paths.evaluations())) {
     if (entry.path().extension() != ".json") continue;
     const int number = std::stoi(entry.path().stem().string());
@@ -88,7 +88,8 @@ int check_run(const base::fs::path& folder, std::set<int>& seen_records) {
 }
 
 bool has_ended(const base::fs::path& run) {
-  return base::fs::exists(run / "state.json") && base::read_json_file((run / "state.json").string()).at("status") == "ended";
+  return base::fs::exists(run / "state.json") &&
+         base::read_json_file((run / "state.json").string()).at("status") == "ended";
 }
 
 TEST(Kill, AtAnyMomentLosesNothingAndTheRunGoesOn) {
@@ -111,12 +112,14 @@ TEST(Kill, AtAnyMomentLosesNothingAndTheRunGoesOn) {
     const bool is_first = !base::fs::exists(run / "trace.jsonl");
     if (is_first) base::fs::remove_all(runs);
     const pid_t parent = start(is_first ? std::vector<std::string>{"run", task, runs.string()}
-                                        : std::vector<std::string>{"resume", run.string()}, mark);
+                                        : std::vector<std::string>{"resume", run.string()},
+                               mark);
     std::this_thread::sleep_for(std::chrono::microseconds(random.below(kLongestLife_us)));
     // Every third time a child is hit first, and the run must get over it; then the parent.
     if (moment % 3 == 0)
       for (const auto& [pid, command] : marked_processes(mark))
-        if (pid != parent && (command.find(" agent") != std::string::npos || command.find(" worker") != std::string::npos)) {
+        if (pid != parent &&
+            (command.find(" agent") != std::string::npos || command.find(" worker") != std::string::npos)) {
           ::kill(pid, SIGKILL);
           ++kills_of_children;
           std::this_thread::sleep_for(std::chrono::microseconds(random.below(30000)));
@@ -127,7 +130,8 @@ TEST(Kill, AtAnyMomentLosesNothingAndTheRunGoesOn) {
     ::waitpid(parent, &status, 0);
     kills_of_parent += WIFSIGNALED(status);
     // Children die with the parent; the kernel needs a moment.
-    for (int i = 0; i < 200 && !marked_processes(mark).empty(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    for (int i = 0; i < 200 && !marked_processes(mark).empty(); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
     EXPECT_THAT(marked_processes(mark), testing::IsEmpty()) << "moment " << moment;
     if (base::fs::exists(run / "trace.jsonl")) check_run(run, records);
   }

@@ -18,8 +18,9 @@ std::unique_ptr<agents::Agent> make_tuner(const AgentSetup& setup) {
   spec.run_folder = setup.paths.root;
   spec.work = setup.paths.work();
   const auto isolated = agents::isolate(options, spec);
-  setup.sink("session_start", "main", {{"session", "main"}, {"agent", "tuner"}, {"isolated", isolated.is_isolated},
-                                       {"unisolated", isolated.why_not}});
+  setup.sink(
+      "session_start", "main",
+      {{"session", "main"}, {"agent", "tuner"}, {"isolated", isolated.is_isolated}, {"unisolated", isolated.why_not}});
   return std::make_unique<agents::ProcessAgent>("tuner", isolated.options);
 }
 
@@ -38,11 +39,15 @@ std::unique_ptr<agents::Agent> make_program(const AgentSetup& setup) {
   command.model = task.model;
   command.kernelseek = base::fs::read_symlink("/proc/self/exe").string();
   const base::fs::path candidate = base::fs::path(task.candidate).lexically_normal();
-  command.prompt = agents::filled(base::read_file(base::project_root() / "data" / "prompts" / "agent.md"),
-                                  {{"candidate", (candidate.filename().empty() ? candidate.parent_path() : candidate).filename().string()},
-                                   {"operator", task.operator_name}, {"grid", task.grid}, {"goal", task.goal},
-                                   {"budget", budget_text(task.budget)}, {"kernelseek", command.kernelseek},
-                                   {"instructions", task.instructions}});
+  command.prompt = agents::filled(
+      base::read_file(base::project_root() / "data" / "prompts" / "agent.md"),
+      {{"candidate", (candidate.filename().empty() ? candidate.parent_path() : candidate).filename().string()},
+       {"operator", task.operator_name},
+       {"grid", task.grid},
+       {"goal", task.goal},
+       {"budget", budget_text(task.budget)},
+       {"kernelseek", command.kernelseek},
+       {"instructions", task.instructions}});
   const auto transcripts = setup.paths.root / "agent";
   base::make_folder(transcripts);
   command.isolation.run_folder = setup.paths.root;
@@ -51,7 +56,8 @@ std::unique_ptr<agents::Agent> make_program(const AgentSetup& setup) {
   command.isolation.writable = {setup.paths.hook(), transcripts, setup.paths.agent_socket()};
   command.isolation.network = true;
   if (const char* home = std::getenv("HOME"); home != nullptr)
-    for (const auto& name : command.description.home_writes) command.isolation.writable.push_back(base::fs::path(home) / name);
+    for (const auto& name : command.description.home_writes)
+      command.isolation.writable.push_back(base::fs::path(home) / name);
   command.socket = setup.paths.agent_socket();
   command.logs = setup.paths.logs();
   command.run_folder = setup.paths.root;

@@ -13,7 +13,9 @@
 namespace ks::run {
 namespace {
 
-std::string self() { return base::fs::read_symlink("/proc/self/exe").string(); }
+std::string self() {
+  return base::fs::read_symlink("/proc/self/exe").string();
+}
 
 /// Runs beside the parent, as a worker that judges would; answers one line and waits to be killed.
 int be_worker() {
@@ -56,7 +58,12 @@ int run_it(const RunOptions& options) {
   bench.make_questioner = [](const Task&, const RunPaths&) {
     return [](const Moment& moment) -> std::optional<Asked> {
       if (moment.evaluations % 3 != 0) return std::nullopt;
-      return Asked{"fake-question", "gap_triage", "What is different about tall?", "tall: slow.\nWhat is different about tall?", {}, "tall"};
+      return Asked{"fake-question",
+                   "gap_triage",
+                   "What is different about tall?",
+                   "tall: slow.\nWhat is different about tall?",
+                   {},
+                   "tall"};
     };
   };
   const RunResult result = run_task(options, bench);
@@ -77,9 +84,12 @@ int main(int argc, char** argv) {
       return 0;
     }
     ks::run::RunOptions options;
-    if (what == "run" && argc > 3) options.task = argv[2], options.runs = argv[3];
-    else if (what == "resume" && argc > 2) options.resume = argv[2];
-    else return 64;
+    if (what == "run" && argc > 3)
+      options.task = argv[2], options.runs = argv[3];
+    else if (what == "resume" && argc > 2)
+      options.resume = argv[2];
+    else
+      return 64;
     return ks::run::run_it(options);
   } catch (const std::exception& e) {
     fmt::print(stderr, "{}\n", e.what());

@@ -12,7 +12,9 @@
 namespace ks::run {
 namespace fs = base::fs;
 
-fs::path RunPaths::record(int number) const { return evaluations() / fmt::format("{:04}.json", number); }
+fs::path RunPaths::record(int number) const {
+  return evaluations() / fmt::format("{:04}.json", number);
+}
 
 namespace {
 void make_parts(const RunPaths& paths) {
@@ -62,7 +64,9 @@ RunLock::RunLock(const RunPaths& paths) {
     throw Error("{}: {}", paths.lock().string(), std::strerror(errno));
 }
 
-RunLock::~RunLock() { ::close(fd_); }
+RunLock::~RunLock() {
+  ::close(fd_);
+}
 
 std::vector<std::string> copy_tree(const fs::path& from, const fs::path& to, uint64_t max_file_bytes) {
   std::vector<std::string> left_out;

@@ -14,15 +14,15 @@ struct RunPaths {
   base::fs::path root;
   base::fs::path task() const { return root / "task.toml"; }
   base::fs::path trace() const { return root / "trace.jsonl"; }
-  base::fs::path work() const { return root / "work"; }            ///< the agent's; nothing else is writable for it
-  base::fs::path snapshot() const { return root / "snapshot"; }    ///< what is being judged: a copy of work/
+  base::fs::path work() const { return root / "work"; }          ///< the agent's; nothing else is writable for it
+  base::fs::path snapshot() const { return root / "snapshot"; }  ///< what is being judged: a copy of work/
   base::fs::path versions() const { return root / "versions.git"; }
   base::fs::path evaluations() const { return root / "evaluations"; }
-  base::fs::path record(int number) const;                         ///< evaluations/NNNN.json
-  base::fs::path judge() const { return root / "judge"; }          ///< hidden grid, the judge's records
-  base::fs::path told() const { return root / "told"; }            ///< facts that the agent may read
-  base::fs::path hook() const { return root / "hook"; }            ///< counts of the stop hook
-  base::fs::path logs() const { return root / "logs"; }            ///< the agent program's raw output
+  base::fs::path record(int number) const;                 ///< evaluations/NNNN.json
+  base::fs::path judge() const { return root / "judge"; }  ///< hidden grid, the judge's records
+  base::fs::path told() const { return root / "told"; }    ///< facts that the agent may read
+  base::fs::path hook() const { return root / "hook"; }    ///< counts of the stop hook
+  base::fs::path logs() const { return root / "logs"; }    ///< the agent program's raw output
   base::fs::path state() const { return root / "state.json"; }
   base::fs::path lock() const { return root / "lock"; }
   base::fs::path agent_socket() const { return root / "run.sock"; }

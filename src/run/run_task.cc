@@ -57,7 +57,8 @@ void open_session(Session& session, const RunOptions& options, const Workbench& 
   session.lock = std::make_unique<RunLock>(session.paths);
   if (!options.resume.empty()) session.task = task_of_run(session.paths);
   session.goal = std::make_unique<goal::Goal>(session.task.goal);
-  session.trace = std::make_unique<trace::TraceWriter>(session.paths.trace(), Json{{"run", session.paths.root.filename().string()}});
+  session.trace = std::make_unique<trace::TraceWriter>(session.paths.trace(),
+                                                       Json{{"run", session.paths.root.filename().string()}});
   const bool is_live = !options.is_quiet && options.out == stdout && base::is_interactive();
   session.progress = std::make_unique<Progress>(options.out, stderr, is_live, 0);
   session.context.folder = session.paths.work().string();
@@ -77,23 +78,28 @@ void start_or_resume(Session& session) {
   session.began_ns = base::monotonic_ns();
   const Task& task = session.task;
   if (session.has_started) {
-    session.record("note", {{"what", "resumed"}, {"text", "the run goes on"}, {"torn", session.trace->torn_file().string()}}, true);
+    session.record("note",
+                   {{"what", "resumed"}, {"text", "the run goes on"}, {"torn", session.trace->torn_file().string()}},
+                   true);
   } else {
     session.grid_hash = hash_of_grid(task);
-    session.record("run_start", {{"task", task.name},
-                                 {"operator", task.operator_name},
-                                 {"grid", task.grid},
-                                 {"grid_hash", session.grid_hash},
-                                 {"goal", task.goal},
-                                 {"questioner", task.questioner},
-                                 {"agent", task.agent},
-                                 {"model", task.model},
-                                 {"seed", task.seed},
-                                 {"baselines", task.baselines},
-                                 {"budget", {{"minutes", task.budget.minutes},
-                                             {"evaluations", task.budget.evaluations},
-                                             {"tokens", task.budget.tokens},
-                                             {"cost_usd", task.budget.cost_usd}}}}, true);
+    session.record("run_start",
+                   {{"task", task.name},
+                    {"operator", task.operator_name},
+                    {"grid", task.grid},
+                    {"grid_hash", session.grid_hash},
+                    {"goal", task.goal},
+                    {"questioner", task.questioner},
+                    {"agent", task.agent},
+                    {"model", task.model},
+                    {"seed", task.seed},
+                    {"baselines", task.baselines},
+                    {"budget",
+                     {{"minutes", task.budget.minutes},
+                      {"evaluations", task.budget.evaluations},
+                      {"tokens", task.budget.tokens},
+                      {"cost_usd", task.budget.cost_usd}}}},
+                   true);
     session.has_started = true;
   }
   session.versions = std::make_unique<Versions>(session.paths);
@@ -104,10 +110,13 @@ void start_or_resume(Session& session) {
     session.trace->append(kind, name, session.redactor.redact(body));
     take_usage(session, kind, body);
   };
-  setup.should_stop = [&session] { return session.is_cancelled() || session.control->is_stopped() || session.left_s() <= 0; };
+  setup.should_stop = [&session] {
+    return session.is_cancelled() || session.control->is_stopped() || session.left_s() <= 0;
+  };
   session.agent = session.bench->make_agent(setup);
   if (base::fs::exists(session.paths.state()))
-    session.agent->restore(base::value_or<Json>(base::read_json_file(session.paths.state().string()), "agent", Json::object()));
+    session.agent->restore(
+        base::value_or<Json>(base::read_json_file(session.paths.state().string()), "agent", Json::object()));
 }
 
 void wait_while_paused(Session& session) {
@@ -150,8 +159,11 @@ bool take_turn(Session& session) {
       if (asked) send_message(session, "questioner", {asked->text, asked->focus, false});
       return false;
     }
-    case agents::AgentStep::Kind::kWorked: return false;
-    case agents::AgentStep::Kind::kStop: session.end_reason = "the agent stopped: " + step.text; return true;
+    case agents::AgentStep::Kind::kWorked:
+      return false;
+    case agents::AgentStep::Kind::kStop:
+      session.end_reason = "the agent stopped: " + step.text;
+      return true;
   }
   return true;
 }
@@ -186,8 +198,9 @@ RunResult run_task(const RunOptions& options, const Workbench& bench) {
 
   // From here everything that happens is in the trace, and a kill at any moment loses nothing of it.
   start_or_resume(session);
-  session.progress->say(fmt::format("run {}: {} on {}, {} asks {}, goal {}", session.paths.root.string(), session.task.operator_name,
-                                    session.task.grid, session.task.questioner, session.task.agent, session.task.goal));
+  session.progress->say(fmt::format("run {}: {} on {}, {} asks {}, goal {}", session.paths.root.string(),
+                                    session.task.operator_name, session.task.grid, session.task.questioner,
+                                    session.task.agent, session.task.goal));
   try {
     // What the agent starts from is evaluation 1, whoever the agent is.
     if (session.context.history.empty())
@@ -220,16 +233,19 @@ std::string describe_run(const RunOptions& options) {
   const auto the_operator = evaluator::find_operator(task.operator_name);
   const auto grid = evaluator::load_grid(the_operator, task.grid);
   const auto scenarios = task.filter.empty() ? grid.scenarios : core::filter_scenarios(grid, task.filter);
-  std::string text = fmt::format("task        {} ({})\noperator    {}\ngrid        {}: {} scenarios\ncandidate   {}\n", task.name,
-                                 task.path, the_operator.name, grid.path, scenarios.size(), task.candidate);
+  std::string text = fmt::format("task        {} ({})\noperator    {}\ngrid        {}: {} scenarios\ncandidate   {}\n",
+                                 task.name, task.path, the_operator.name, grid.path, scenarios.size(), task.candidate);
   text += fmt::format("goal        {}, judged on that grid and on {} hidden scenarios\n", task.goal,
                       std::min<size_t>(static_cast<size_t>(task.hidden_scenarios), scenarios.size()));
-  text += fmt::format("agent       {}{}\nquestioner  {}\n", task.agent, task.model.empty() ? "" : " (" + task.model + ")", task.questioner);
-  text += fmt::format("baselines   {}\n", task.baselines.empty() ? "every installed one" : fmt::format("{}", fmt::join(task.baselines, ", ")));
-  text += fmt::format("budget      {}, {}\nfolder      {}/{}-<n>\nNothing was run.\n",
-                      task.budget.minutes > 0 ? fmt::format("{:g} minutes", task.budget.minutes) : "no limit of time",
-                      task.budget.evaluations > 0 ? fmt::format("{} evaluations", task.budget.evaluations) : "no limit of evaluations",
-                      options.runs, task.name);
+  text += fmt::format("agent       {}{}\nquestioner  {}\n", task.agent,
+                      task.model.empty() ? "" : " (" + task.model + ")", task.questioner);
+  text += fmt::format("baselines   {}\n", task.baselines.empty() ? "every installed one"
+                                                                 : fmt::format("{}", fmt::join(task.baselines, ", ")));
+  text += fmt::format(
+      "budget      {}, {}\nfolder      {}/{}-<n>\nNothing was run.\n",
+      task.budget.minutes > 0 ? fmt::format("{:g} minutes", task.budget.minutes) : "no limit of time",
+      task.budget.evaluations > 0 ? fmt::format("{} evaluations", task.budget.evaluations) : "no limit of evaluations",
+      options.runs, task.name);
   return text;
 }
 

@@ -31,8 +31,12 @@ class Scripted : public agents::Agent {
   size_t at_ = 0;
 };
 
-agents::AgentStep evaluate() { return {agents::AgentStep::Kind::kEvaluate, "an edit"}; }
-agents::AgentStep claim() { return {agents::AgentStep::Kind::kClaim, "it is done", {"done"}}; }
+agents::AgentStep evaluate() {
+  return {agents::AgentStep::Kind::kEvaluate, "an edit"};
+}
+agents::AgentStep claim() {
+  return {agents::AgentStep::Kind::kClaim, "it is done", {"done"}};
+}
 void set(const agents::AgentContext& context, const agents::Settings& settings) {
   agents::write_settings(base::fs::path(context.folder) / context.candidate, settings);
 }
@@ -64,7 +68,9 @@ struct RunTaskTest : testing::Test {
     options.out = null;
     return options;
   }
-  std::vector<trace::Event> events(const RunResult& result) { return trace::read_trace(base::fs::path(result.folder) / "trace.jsonl"); }
+  std::vector<trace::Event> events(const RunResult& result) {
+    return trace::read_trace(base::fs::path(result.folder) / "trace.jsonl");
+  }
 };
 
 TEST_F(RunTaskTest, TheTunerReachesTheGoalAndTheJudgeSaysSoByItsOwnEvaluation) {
@@ -79,23 +85,25 @@ TEST_F(RunTaskTest, TheTunerReachesTheGoalAndTheJudgeSaysSoByItsOwnEvaluation) {
 
 TEST_F(RunTaskTest, AClaimWithoutAnEvaluationOfTheFilesIsJudgedAfresh) {
   script({[](const auto& context) {
-            set(context, {{"kRows", "32"}, {"kColumns", "32"}, {"kUnroll", "4"}});
-            return claim();  // edited, never evaluated
-          }});
+    set(context, {{"kRows", "32"}, {"kColumns", "32"}, {"kUnroll", "4"}});
+    return claim();  // edited, never evaluated
+  }});
   const auto result = run_task(options(), bench);
   EXPECT_EQ(result.decision, "met");
   EXPECT_EQ(result.evaluations, 1);
 }
 
 TEST_F(RunTaskTest, AFalseClaimIsRefusedWithFiguresAndOneQuestion) {
-  script({[](const auto&) { return claim(); }, [](const auto& context) {
+  script({[](const auto&) { return claim(); },
+          [](const auto& context) {
             set(context, {{"kRows", "2"}});
             return claim();
           }});
   bench.make_questioner = [](const Task&, const RunPaths&) {
     return [](const Moment& moment) -> std::optional<Asked> {
       if (!moment.stop_requested) return std::nullopt;
-      return Asked{"q-1", "challenge_a_limit", "Which bound is that?", "wide: 0.03x.\nWhich bound is that?", {}, "wide"};
+      return Asked{"q-1", "challenge_a_limit", "Which bound is that?", "wide: 0.03x.\nWhich bound is that?", {},
+                   "wide"};
     };
   };
   const auto result = run_task(options(), bench);
@@ -105,7 +113,8 @@ TEST_F(RunTaskTest, AFalseClaimIsRefusedWithFiguresAndOneQuestion) {
   EXPECT_EQ(seen[1].new_messages, 1u);
   EXPECT_TRUE(seen[1].messages[0].is_refusal);
   EXPECT_EQ(seen[1].messages[0].focus, "wide");
-  EXPECT_THAT(seen[1].messages[0].text, testing::AllOf(testing::HasSubstr("not met"), testing::HasSubstr("geomean"), testing::HasSubstr("Which bound")));
+  EXPECT_THAT(seen[1].messages[0].text, testing::AllOf(testing::HasSubstr("not met"), testing::HasSubstr("geomean"),
+                                                       testing::HasSubstr("Which bound")));
   int fresh = 0, known = 0;
   for (const auto& event : events(result))
     if (event.kind == "judge") (event.body.at("fresh").get<bool>() ? fresh : known)++;
@@ -119,7 +128,8 @@ TEST_F(RunTaskTest, NobodyGetsASecondThrowOfTheDiceForTheSameFiles) {
   bench.evaluate = [&](const evaluator::Request& request) {
     auto evaluation = fake_evaluation(request);
     const double geomean = ++calls % 2 == 1 ? 1.2 : 0.9;
-    evaluation.summary.geomean["fastest"] = evaluation.summary.geomean_low["fastest"] = evaluation.summary.geomean_high["fastest"] = geomean;
+    evaluation.summary.geomean["fastest"] = evaluation.summary.geomean_low["fastest"] =
+        evaluation.summary.geomean_high["fastest"] = geomean;
     return evaluation;
   };
   script({[](const auto&) { return claim(); }, [](const auto&) { return claim(); }});
@@ -186,26 +196,26 @@ TEST_F(RunTaskTest, ARunThatAnotherProcessUsesIsNotTouched) {
   auto first = options();
   std::string message;
   script({[&](const auto& context) {
-            auto second = first;
-            second.resume = base::fs::path(context.folder).parent_path().string();
-            try {
-              (void)run_task(second, bench);
-            } catch (const Error& e) {
-              message = e.what();
-            }
-            return claim();
-          }});
+    auto second = first;
+    second.resume = base::fs::path(context.folder).parent_path().string();
+    try {
+      (void)run_task(second, bench);
+    } catch (const Error& e) {
+      message = e.what();
+    }
+    return claim();
+  }});
   (void)run_task(first, bench);
   EXPECT_THAT(message, testing::AllOf(testing::HasSubstr("in use by process"), testing::HasSubstr("fake-1")));
 }
 
 TEST_F(RunTaskTest, WhatIsJudgedIsACopyThatALinkCannotLeaveOrReach) {
   script({[](const auto& context) {
-            const auto candidate = base::fs::path(context.folder) / context.candidate;
-            base::fs::remove(candidate);
-            base::fs::create_symlink("/etc/passwd", candidate);
-            return evaluate();
-          }});
+    const auto candidate = base::fs::path(context.folder) / context.candidate;
+    base::fs::remove(candidate);
+    base::fs::create_symlink("/etc/passwd", candidate);
+    return evaluate();
+  }});
   std::string what;
   bench.evaluate = [&](const evaluator::Request& request) {
     if (!base::fs::exists(request.candidate)) throw Error("{}: no such candidate", request.candidate);
@@ -222,10 +232,10 @@ TEST_F(RunTaskTest, WhatIsJudgedIsACopyThatALinkCannotLeaveOrReach) {
 TEST_F(RunTaskTest, SecretsOfTheEnvironmentNeverReachTheTrace) {
   ::setenv("PLANTED_API_KEY", "a-very-secret-value", 1);
   script({[](const auto&) {
-            auto step = claim();
-            step.text = "my key is a-very-secret-value and sk-abcdefghijklmnopqrstuvwx";
-            return step;
-          }});
+    auto step = claim();
+    step.text = "my key is a-very-secret-value and sk-abcdefghijklmnopqrstuvwx";
+    return step;
+  }});
   const auto result = run_task(options(), bench);
   const std::string trace = base::read_file(base::fs::path(result.folder) / "trace.jsonl");
   EXPECT_EQ(trace.find("a-very-secret-value"), std::string::npos);
@@ -250,11 +260,13 @@ TEST(Task, NamesFileLineAndMendOfWhatIsWrong) {
   EXPECT_THAT(message(good), testing::HasSubstr("minutes"));
   EXPECT_THAT(message(good + "questoner = \"bank\"\n[budget]\nminutes = 1\n"),
               testing::AllOf(testing::StartsWith("t.toml:4: "), testing::HasSubstr("did you mean \"questioner\"")));
-  EXPECT_THAT(message("operator = \"rmsnorm\"\ncandidate = \"k.cpp\"\ngoal = \"geomeen >= 1\"\n[budget]\nminutes = 1\n"),
-              testing::AllOf(testing::StartsWith("t.toml:3: "), testing::HasSubstr("geomean")));
+  EXPECT_THAT(
+      message("operator = \"rmsnorm\"\ncandidate = \"k.cpp\"\ngoal = \"geomeen >= 1\"\n[budget]\nminutes = 1\n"),
+      testing::AllOf(testing::StartsWith("t.toml:3: "), testing::HasSubstr("geomean")));
   EXPECT_THAT(message(good + "[budget]\nminutes = \"four\"\n"), testing::StartsWith("t.toml:5: "));
-  EXPECT_THAT(message("operator = \"rmsnorm\"\ncandidate = \"gone.cpp\"\ngoal = \"geomean >= 1\"\n[budget]\nminutes = 1\n"),
-              testing::AllOf(testing::StartsWith("t.toml:2: "), testing::HasSubstr("does not exist")));
+  EXPECT_THAT(
+      message("operator = \"rmsnorm\"\ncandidate = \"gone.cpp\"\ngoal = \"geomean >= 1\"\n[budget]\nminutes = 1\n"),
+      testing::AllOf(testing::StartsWith("t.toml:2: "), testing::HasSubstr("does not exist")));
 }
 
 TEST(Progress, FitsFortyColumnsAndNeedsNoTerminal) {
@@ -269,9 +281,11 @@ TEST(Progress, FitsFortyColumnsAndNeedsNoTerminal) {
   std::fclose(file);
   std::string visible(text, size);
   std::free(text);
-  for (size_t at = visible.find("\r\033[K"); at != std::string::npos; at = visible.find("\r\033[K")) visible.replace(at, 4, "\n");
+  for (size_t at = visible.find("\r\033[K"); at != std::string::npos; at = visible.find("\r\033[K"))
+    visible.replace(at, 4, "\n");
   size_t begin = 0;
-  for (size_t end = visible.find('\n'); end != std::string::npos; begin = end + 1, end = visible.find('\n', begin)) EXPECT_LT(end - begin, 40u);
+  for (size_t end = visible.find('\n'); end != std::string::npos; begin = end + 1, end = visible.find('\n', begin))
+    EXPECT_LT(end - begin, 40u);
   EXPECT_EQ(clock_text(127), "2:07");
 }
 

@@ -95,7 +95,8 @@ class Restorer {
   void evaluation(const Json& body) {
     const int number = body.value("number", 0);
     const auto path = session_.paths.record(number);
-    take_evaluation(session_, core::read_evaluation(path), number, body.value("memo", Json()), body.value("partial", false));
+    take_evaluation(session_, core::read_evaluation(path), number, body.value("memo", Json()),
+                    body.value("partial", false));
     session_.evaluated_hash = body.value("content_hash", "");
     if (!body.value("partial", false)) session_.refused_hash.clear();
     session_.context.new_messages = 0;
@@ -120,7 +121,9 @@ double Session::used_s() const {
   return used_before_s + (began_ns == 0 ? 0 : static_cast<double>(base::monotonic_ns() - began_ns) * 1e-9);
 }
 
-double Session::left_s() const { return task.budget.minutes > 0 ? task.budget.minutes * 60 - used_s() : 1e18; }
+double Session::left_s() const {
+  return task.budget.minutes > 0 ? task.budget.minutes * 60 - used_s() : 1e18;
+}
 
 void Session::record(const std::string& kind, const Json& body, bool durable) {
   trace->append(kind, "main", redactor.redact(body), durable);
@@ -138,13 +141,15 @@ agents::EvaluationFigures figures_of(const core::Evaluation& evaluation, int num
   for (const auto& result : evaluation.scenarios) {
     const auto ratio = result.ratio.find("fastest");
     figures.scenarios.push_back({result.category + "/" + result.name, core::verdict_name(result.candidate.verdict),
-                                 result.candidate.time_us.value_or(0), ratio == result.ratio.end() ? 0 : ratio->second.value});
+                                 result.candidate.time_us.value_or(0),
+                                 ratio == result.ratio.end() ? 0 : ratio->second.value});
   }
   figures.memo = memo;
   return figures;
 }
 
-void take_evaluation(Session& session, const core::Evaluation& evaluation, int number, const Json& memo, bool is_partial) {
+void take_evaluation(Session& session, const core::Evaluation& evaluation, int number, const Json& memo,
+                     bool is_partial) {
   session.last_evaluation_s = is_partial ? session.last_evaluation_s : evaluation.wall_s;
   session.context.history.push_back(figures_of(evaluation, number, memo));
   auto& figures = session.context.history.back();
@@ -166,7 +171,8 @@ void take_evaluation(Session& session, const core::Evaluation& evaluation, int n
 void take_usage(Session& session, const std::string& kind, const Json& body) {
   if (kind != "usage") return;
   const auto id = base::value_or<std::string>(body, "id", "");
-  const int64_t tokens = base::value_or<int64_t>(body, "input_tokens", 0) + base::value_or<int64_t>(body, "output_tokens", 0);
+  const int64_t tokens =
+      base::value_or<int64_t>(body, "input_tokens", 0) + base::value_or<int64_t>(body, "output_tokens", 0);
   const double cost = base::value_or(body, "cost_usd", 0.0);
   auto& known = session.usage[id.empty() ? "#" + std::to_string(session.usage.size()) : id];
   session.tokens += tokens - known.first;

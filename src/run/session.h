@@ -39,11 +39,11 @@ struct Session {
   double best = 0;                   ///< geomean against the fastest, of those right on most scenarios; 0: none
   int best_correct = 0;              ///< on how many
   double last_evaluation_s = 0;
-  double used_before_s = 0;          ///< by earlier processes of this run
+  double used_before_s = 0;  ///< by earlier processes of this run
   int64_t began_ns = 0;
   int judgements = 0;
-  std::string refused_hash;          ///< content_hash of what the judge last saw afresh and did not find to meet the goal
-  int idle_claims = 0;               ///< claims in a row without an evaluation between them
+  std::string refused_hash;  ///< content_hash of what the judge last saw afresh and did not find to meet the goal
+  int idle_claims = 0;       ///< claims in a row without an evaluation between them
   std::string last_question;
   std::map<std::string, std::pair<int64_t, double>> usage;  ///< tokens and cost by the id of usage events
   int64_t tokens = 0;
@@ -90,7 +90,8 @@ agents::EvaluationFigures figures_of(const core::Evaluation& evaluation, int num
 void restore_session(Session& session);
 
 /// Adds an evaluation to what the session knows.
-void take_evaluation(Session& session, const core::Evaluation& evaluation, int number, const Json& memo, bool is_partial);
+void take_evaluation(Session& session, const core::Evaluation& evaluation, int number, const Json& memo,
+                     bool is_partial);
 
 /// Adds an event of the agent's to the sums of tokens and cost, if it is one of usage. The last of one id counts.
 void take_usage(Session& session, const std::string& kind, const Json& body);

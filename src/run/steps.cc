@@ -35,15 +35,18 @@ void record_edits(Session& session, const Version& version, const agents::AgentS
                             {"summary", step.text},
                             {"evaluation", number}});
   for (const auto& name : version.left_out)
-    session.record("note", {{"text", fmt::format("{} is a link or too large: it is not part of what is judged", name)}});
+    session.record("note",
+                   {{"text", fmt::format("{} is a link or too large: it is not part of what is judged", name)}});
 }
 
-std::string ratio_text(double ratio) { return ratio > 0 ? fmt::format("{:.3f}x", ratio) : std::string("   -  "); }
+std::string ratio_text(double ratio) {
+  return ratio > 0 ? fmt::format("{:.3f}x", ratio) : std::string("   -  ");
+}
 
 void say_evaluation(Session& session, const agents::EvaluationFigures& figures, const std::string& what) {
   session.progress->say(fmt::format("{:4}  {}  {}/{} right  best {}  {} left  {}", figures.number,
-                                    ratio_text(figures.geomean), figures.correct, figures.total, ratio_text(session.best),
-                                    clock_text(session.left_s()),
+                                    ratio_text(figures.geomean), figures.correct, figures.total,
+                                    ratio_text(session.best), clock_text(session.left_s()),
                                     figures.outcome == "judged" ? what : figures.outcome + ": " + figures.reason));
 }
 
@@ -52,8 +55,9 @@ void say_evaluation(Session& session, const agents::EvaluationFigures& figures, 
 std::string status_line(const Session& session) {
   const auto limit = session.task.budget.evaluations;
   return fmt::format("eval {}{} | best {} | {} left{}", session.evaluations(),
-                     limit > 0 ? fmt::format("/{}", limit) : "", session.best > 0 ? fmt::format("{:.3f}x", session.best) : "-",
-                     clock_text(session.left_s()), session.last_question.empty() ? "" : " | asked " + session.last_question);
+                     limit > 0 ? fmt::format("/{}", limit) : "",
+                     session.best > 0 ? fmt::format("{:.3f}x", session.best) : "-", clock_text(session.left_s()),
+                     session.last_question.empty() ? "" : " | asked " + session.last_question);
 }
 
 std::string budget_spent(const Session& session) {
@@ -68,11 +72,13 @@ std::string budget_spent(const Session& session) {
 }
 
 void send_message(Session& session, const std::string& source, const agents::AgentMessage& message) {
-  session.record("message", {{"role", source == "human" ? "human" : "system"},
-                             {"source", source},
-                             {"text", message.text},
-                             {"focus", message.focus},
-                             {"is_refusal", message.is_refusal}}, true);
+  session.record("message",
+                 {{"role", source == "human" ? "human" : "system"},
+                  {"source", source},
+                  {"text", message.text},
+                  {"focus", message.focus},
+                  {"is_refusal", message.is_refusal}},
+                 true);
   session.context.messages.push_back(message);
   ++session.context.new_messages;
 }
@@ -82,7 +88,8 @@ void evaluate_version(Session& session, const agents::AgentStep& step) {
   const bool is_partial = !step.filter.empty() || step.check_only;
   session.idle_claims = 0;
   session.context.new_messages = 0;
-  session.record("note", {{"what", "evaluation_requested"}, {"evaluation", number}, {"partial", is_partial}, {"memo", step.memo}});
+  session.record(
+      "note", {{"what", "evaluation_requested"}, {"evaluation", number}, {"partial", is_partial}, {"memo", step.memo}});
   // What is judged is a copy that the agent cannot reach, and the copy is what is kept.
   const Version version = session.versions->keep(number, step.text);
   record_edits(session, version, step, number);
@@ -105,17 +112,19 @@ void evaluate_version(Session& session, const agents::AgentStep& step) {
   session.context.last_table = evaluator::evaluation_table(evaluation, kAgentColumns);
   if (!is_partial) session.evaluated_hash = hash, session.refused_hash.clear();
   const auto& figures = session.context.history.back();
-  session.record("evaluation", {{"number", number},
-                                {"record", fmt::format("evaluations/{:04}.json", number)},
-                                {"outcome", evaluation.outcome},
-                                {"geomean", figures.geomean > 0 ? Json(figures.geomean) : Json()},
-                                {"correct", figures.correct},
-                                {"total", figures.total},
-                                {"candidate_hash", evaluation.candidate_hash},
-                                {"content_hash", is_partial ? session.evaluated_hash : hash},
-                                {"commit", version.commit},
-                                {"partial", is_partial},
-                                {"memo", step.memo}}, true);
+  session.record("evaluation",
+                 {{"number", number},
+                  {"record", fmt::format("evaluations/{:04}.json", number)},
+                  {"outcome", evaluation.outcome},
+                  {"geomean", figures.geomean > 0 ? Json(figures.geomean) : Json()},
+                  {"correct", figures.correct},
+                  {"total", figures.total},
+                  {"candidate_hash", evaluation.candidate_hash},
+                  {"content_hash", is_partial ? session.evaluated_hash : hash},
+                  {"commit", version.commit},
+                  {"partial", is_partial},
+                  {"memo", step.memo}},
+                 true);
   write_state(session);
   say_evaluation(session, figures, step.text);
 }
@@ -124,22 +133,20 @@ std::optional<Asked> ask_question(Session& session, bool stop_requested) {
   if (!session.questioner) return std::nullopt;
   auto asked = session.questioner({stop_requested, session.evaluations()});
   if (!asked) return asked;
-  Json body = {{"id", asked->id},
-               {"category", asked->category},
-               {"text", asked->text},
-               {"facts", asked->facts},
-               {"questioner", session.task.questioner},
-               {"evaluation", session.evaluations()},
+  Json body = {{"id", asked->id},       {"category", asked->category},           {"text", asked->text},
+               {"facts", asked->facts}, {"questioner", session.task.questioner}, {"evaluation", session.evaluations()},
                {"focus", asked->focus}};
   if (!asked->log.is_null()) body["log"] = asked->log;
   session.record("question", body, true);
   session.last_question = asked->id;
-  session.progress->say(fmt::format("   ?  [{}] {}", asked->id, asked->question.empty() ? asked->text : asked->question));
+  session.progress->say(
+      fmt::format("   ?  [{}] {}", asked->id, asked->question.empty() ? asked->text : asked->question));
   return asked;
 }
 
 void take_human_messages(Session& session) {
-  for (const auto& text : session.control->take_messages()) send_message(session, "human", {session.redactor.redact(text), "", false});
+  for (const auto& text : session.control->take_messages())
+    send_message(session, "human", {session.redactor.redact(text), "", false});
 }
 
 judge::Judgement judge_now(Session& session) {
@@ -151,7 +158,8 @@ judge::Judgement judge_now(Session& session) {
   the_case.request.candidate = (session.paths.snapshot() / session.context.candidate).string();
   the_case.request.time_budget_s = session.task.judge_seconds;
   the_case.request.progress = [&](const evaluator::Progress& progress) {
-    session.progress->show(fmt::format("{} | judging {} {}/{}", status_line(session), progress.stage, progress.index + 1, progress.total));
+    session.progress->show(
+        fmt::format("{} | judging {} {}/{}", status_line(session), progress.stage, progress.index + 1, progress.total));
   };
   the_case.grid_hash = session.grid_hash;
   the_case.folder = session.paths.judge();
@@ -164,24 +172,28 @@ judge::Judgement judge_now(Session& session) {
 
 void record_judgement(Session& session, const judge::Judgement& judgement, bool is_fresh, const std::string& question) {
   // Afresh, what was judged is the copy.
-  const std::string hash = judge::content_hash((is_fresh ? session.paths.snapshot() : session.paths.work()) / session.context.candidate);
+  const std::string hash =
+      judge::content_hash((is_fresh ? session.paths.snapshot() : session.paths.work()) / session.context.candidate);
   if (is_fresh && judgement.decision != goal::Decision::kMet) {
     session.refused_hash = session.evaluated_hash = hash;
     session.figures = judgement.figures;
     session.context.goal_state = goal::decision_name(judgement.decision);
   }
-  session.record("judge", {{"decision", goal::decision_name(judgement.decision)},
-                           {"goal", session.task.goal},
-                           {"figures", judgement.figures},
-                           {"reason", judgement.reason},
-                           {"question", question},
-                           {"fresh", is_fresh},
-                           {"content_hash", hash},
-                           {"record", judgement.record}}, true);
+  session.record("judge",
+                 {{"decision", goal::decision_name(judgement.decision)},
+                  {"goal", session.task.goal},
+                  {"figures", judgement.figures},
+                  {"reason", judgement.reason},
+                  {"question", question},
+                  {"fresh", is_fresh},
+                  {"content_hash", hash},
+                  {"record", judgement.record}},
+                 true);
 }
 
 std::optional<judge::Judgement> known_judgement(const Session& session) {
-  if (session.refused_hash.empty() || judge::content_hash(session.paths.work() / session.context.candidate) != session.refused_hash)
+  if (session.refused_hash.empty() ||
+      judge::content_hash(session.paths.work() / session.context.candidate) != session.refused_hash)
     return std::nullopt;
   judge::Judgement known;
   known.decision = session.context.goal_state == "undecided" ? goal::Decision::kUndecided : goal::Decision::kNotMet;
@@ -194,9 +206,11 @@ namespace {
 void refuse(Session& session, const judge::Judgement& judgement, bool is_fresh) {
   const auto asked = ask_question(session, true);
   record_judgement(session, judgement, is_fresh, asked ? asked->id : "");
-  send_message(session, "judge", {judge::refusal_text(judgement, session.task.goal, asked ? asked->text : ""),
-                                  asked ? asked->focus : "", true});
-  session.progress->say(fmt::format("   x  not yet: {}", judgement.figures.empty() ? judgement.reason : judgement.figures.front()));
+  send_message(
+      session, "judge",
+      {judge::refusal_text(judgement, session.task.goal, asked ? asked->text : ""), asked ? asked->focus : "", true});
+  session.progress->say(
+      fmt::format("   x  not yet: {}", judgement.figures.empty() ? judgement.reason : judgement.figures.front()));
 }
 
 }  // namespace

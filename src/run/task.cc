@@ -10,8 +10,9 @@ namespace ks::run {
 namespace {
 
 const std::map<std::string, std::vector<std::string>> kKeys = {
-    {"", {"name", "operator", "grid", "filter", "device", "candidate", "goal", "agent", "model", "questioner",
-          "questions_file", "instructions", "seed", "baselines", "threads", "budget", "evaluation", "judge"}},
+    {"",
+     {"name", "operator", "grid", "filter", "device", "candidate", "goal", "agent", "model", "questioner",
+      "questions_file", "instructions", "seed", "baselines", "threads", "budget", "evaluation", "judge"}},
     {"budget", {"minutes", "evaluations", "tokens", "cost_usd"}},
     {"evaluation", {"seconds"}},
     {"judge", {"seconds", "hidden_scenarios"}}};
@@ -23,7 +24,8 @@ void check_keys(const base::TomlFile& file, const Json& table, const std::string
     const std::string full = name.empty() ? key : name + "." + key;
     const std::string near = base::nearest_word(key, known);
     throw Error("{}: unknown key \"{}\"{}", file.where(full), full,
-                near.empty() ? fmt::format("; known: {}", fmt::join(known, ", ")) : fmt::format("; did you mean \"{}\"?", near));
+                near.empty() ? fmt::format("; known: {}", fmt::join(known, ", "))
+                             : fmt::format("; did you mean \"{}\"?", near));
   }
 }
 
@@ -34,12 +36,15 @@ void take(const base::TomlFile& file, const Json& table, const std::string& pref
   if (found == table.end()) return;
   const std::string full = prefix.empty() ? key : prefix + "." + key;
   bool fits = false;
-  if constexpr (std::is_same_v<T, std::string>) fits = found->is_string();
+  if constexpr (std::is_same_v<T, std::string>)
+    fits = found->is_string();
   else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
     fits = found->is_array();
     for (const Json& entry : *found) fits = fits && entry.is_string();
-  } else if constexpr (std::is_floating_point_v<T>) fits = found->is_number() && found->template get<double>() >= 0;
-  else fits = found->is_number_integer() && found->template get<int64_t>() >= 0;
+  } else if constexpr (std::is_floating_point_v<T>)
+    fits = found->is_number() && found->template get<double>() >= 0;
+  else
+    fits = found->is_number_integer() && found->template get<int64_t>() >= 0;
   if (!fits)
     throw Error("{}: \"{}\" must be {}, not {}", file.where(full), full,
                 std::is_same_v<T, std::string>                ? "a text"
@@ -63,7 +68,9 @@ std::string absolute(const base::fs::path& folder, const std::string& path) {
   return base::fs::absolute(folder / path).lexically_normal().string();
 }
 
-bool looks_like_path(const std::string& text) { return text.find('/') != std::string::npos; }
+bool looks_like_path(const std::string& text) {
+  return text.find('/') != std::string::npos;
+}
 
 void check(const base::TomlFile& file, Task& task, const base::fs::path& folder) {
   for (const char* key : {"operator", "candidate", "goal"})

@@ -11,10 +11,10 @@
 namespace ks::run {
 
 struct Budget {
-  double minutes = 0;         ///< 0: no limit
-  int evaluations = 0;        ///< 0: no limit
-  int64_t tokens = 0;         ///< of the agent's model, input and output; 0: no limit
-  double cost_usd = 0;        ///< 0: no limit
+  double minutes = 0;   ///< 0: no limit
+  int evaluations = 0;  ///< 0: no limit
+  int64_t tokens = 0;   ///< of the agent's model, input and output; 0: no limit
+  double cost_usd = 0;  ///< 0: no limit
 };
 
 struct Task {
@@ -27,7 +27,7 @@ struct Task {
   std::string candidate;  ///< absolute path of the file or folder to start from
   std::string goal;
   std::string agent = "tuner";
-  std::string model;          ///< for agents that have one
+  std::string model;  ///< for agents that have one
   std::string questioner = "bank";
   std::string questions_file;  ///< directives, for the questioner "hints"
   std::string instructions;    ///< further words for the agent

@@ -45,15 +45,19 @@ Versions::Versions(const RunPaths& paths) : paths_(paths) {
 
 std::string Versions::git(std::vector<std::string> arguments) const {
   base::SpawnOptions options;
-  options.argv = {"git",           "--git-dir=" + paths_.versions().string(), "--work-tree=" + paths_.snapshot().string(),
-                  "-c",            "core.hooksPath=/dev/null", "-c", "gc.auto=0", "-c", "core.autocrlf=false",
+  options.argv = {"git", "--git-dir=" + paths_.versions().string(), "--work-tree=" + paths_.snapshot().string(), "-c",
+                  "core.hooksPath=/dev/null", "-c", "gc.auto=0", "-c", "core.autocrlf=false",
                   // A kill loses nothing of this; what a power cut must not lose is the trace and the records.
-                  "-c",            "core.fsync=none"};
+                  "-c", "core.fsync=none"};
   options.argv.insert(options.argv.end(), arguments.begin(), arguments.end());
   options.folder = paths_.snapshot().string();
-  options.env = {{"GIT_CONFIG_NOSYSTEM", "1"},     {"GIT_CONFIG_GLOBAL", "/dev/null"}, {"GIT_AUTHOR_NAME", "kernelseek"},
-                 {"GIT_AUTHOR_EMAIL", "run@localhost"}, {"GIT_COMMITTER_NAME", "kernelseek"},
-                 {"GIT_COMMITTER_EMAIL", "run@localhost"}, {"LC_ALL", "C"}};
+  options.env = {{"GIT_CONFIG_NOSYSTEM", "1"},
+                 {"GIT_CONFIG_GLOBAL", "/dev/null"},
+                 {"GIT_AUTHOR_NAME", "kernelseek"},
+                 {"GIT_AUTHOR_EMAIL", "run@localhost"},
+                 {"GIT_COMMITTER_NAME", "kernelseek"},
+                 {"GIT_COMMITTER_EMAIL", "run@localhost"},
+                 {"LC_ALL", "C"}};
   options.timeout_s = 120;
   const auto result = base::run_process(options);
   if (!result.ok()) throw Error("git {} in {} failed: {}", arguments.front(), paths_.versions().string(), result.err);
@@ -74,7 +78,8 @@ Version Versions::keep(int number, const std::string& summary) {
     line = numbers.substr(at, end - at);
     const size_t first = line.find('\t'), second = line.find('\t', first + 1);
     if (second != std::string::npos)
-      version.changes.push_back({line.substr(second + 1), std::atoi(line.c_str()), std::atoi(line.c_str() + first + 1)});
+      version.changes.push_back(
+          {line.substr(second + 1), std::atoi(line.c_str()), std::atoi(line.c_str() + first + 1)});
     at = end + 1;
   }
   version.params_only = !version.changes.empty() && before == blanked_files(paths_.snapshot());

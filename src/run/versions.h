@@ -20,8 +20,8 @@ struct FileChange {
 struct Version {
   std::string commit;
   std::vector<FileChange> changes;
-  bool params_only = false;            ///< nothing but values of "@tune" constants differs
-  std::vector<std::string> left_out;   ///< links and large files of the agent's folder
+  bool params_only = false;           ///< nothing but values of "@tune" constants differs
+  std::vector<std::string> left_out;  ///< links and large files of the agent's folder
 };
 
 class Versions {

@@ -17,11 +17,11 @@ namespace ks::run {
 /// A question that was chosen, ready to be sent.
 struct Asked {
   std::string id, category;
-  std::string question;            ///< the question alone
-  std::string text;                ///< the whole message: facts, then the question
+  std::string question;  ///< the question alone
+  std::string text;      ///< the whole message: facts, then the question
   Json facts = Json::array();
-  std::string focus;               ///< scenario that the evidence names; "" none
-  Json log = Json();               ///< what selection must find again in the trace; null: nothing
+  std::string focus;  ///< scenario that the evidence names; "" none
+  Json log = Json();  ///< what selection must find again in the trace; null: nothing
 };
 
 /// When the questioner is consulted.
