@@ -1,6 +1,8 @@
 // The spine of the evaluator. Order: the cheapest refusal first.
 #include "evaluator/evaluate.h"
 
+#include <sys/prctl.h>
+
 #include <algorithm>
 #include <cmath>
 #include <thread>
@@ -91,6 +93,9 @@ bool admit_candidate(Evaluator& evaluator, Implementation& implementation) {
   implementation = {.name = "candidate", .is_candidate = true};
   if (!candidate.command.empty()) {
     implementation.command = candidate.command;
+    if (evaluator.on("sandbox"))
+      implementation.command.insert(implementation.command.begin(),
+                                    (base::executable_folder() / "kernelseek-confine").string());
     implementation.folder = candidate.folder;
     return true;
   }
@@ -276,6 +281,8 @@ core::Evaluation evaluate(const Request& request) {
   Evaluator evaluator{request};
   core::Evaluation& record = evaluator.record;
   record.started = base::unix_seconds();
+  // The seeds lie in this process: none of this user's other processes may read its memory.
+  ::prctl(PR_SET_DUMPABLE, 0);
   evaluator.threads = request.threads > 0 ? request.threads : static_cast<int>(std::thread::hardware_concurrency());
   record.provenance = describe_host(request.device, evaluator.threads);
   if (!request.counters_off.empty()) record.provenance["counters_off"] = request.counters_off;

@@ -27,6 +27,24 @@ bool is_stopped(pid_t pid) {
          std::string("TtZX").find(text[end + 2]) != std::string::npos;
 }
 
+/// An answer's keys have the types that the protocol says: a worker is not trusted to keep to it.
+bool is_well_formed(const Json& answer) {
+  if (!answer.is_object() || !answer.contains("ok") || !answer["ok"].is_boolean()) return false;
+  for (const auto& [key, value] : answer.items()) {
+    const bool is_number = key == "status" || key.ends_with("_ns") || key == "ns" || key == "abi_version";
+    if (is_number && !value.is_number()) return false;
+    if (key.ends_with("_bytes") && !value.is_number_unsigned()) return false;
+    if ((key == "supported" || key == "has_plan_lengths") && !value.is_boolean()) return false;
+    if ((key == "reason" || key == "detail" || key == "error") && !value.is_string()) return false;
+    if ((key == "protections" || key == "versions") && !value.is_object()) return false;
+    if (key != "unwritten") continue;
+    if (!value.is_array()) return false;
+    for (const auto& name : value)
+      if (!name.is_string()) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 WorkerClient::WorkerClient(Implementation implementation, std::string device, int threads, bool sandboxed, bool freezes)
@@ -96,7 +114,7 @@ std::optional<Failure> WorkerClient::ask(const Json& request, double limit_s, Js
   }
   for (const int fd : message->fds) ::close(fd);
   answer = std::move(message->body);
-  if (!answer.is_object() || !answer.contains("ok") || !answer["ok"].is_boolean()) {
+  if (!is_well_formed(answer)) {
     child_.reset();
     return Failure{core::Verdict::kCrash, fmt::format("a malformed answer while {}", doing)};
   }
@@ -184,7 +202,7 @@ std::optional<Failure> WorkerClient::run(const std::vector<int>& sets, double li
   // From here nothing of the worker runs until what it left is verified and fresh inputs lie ready.
   freeze();
   if (const int status = answer.value("status", -1); status != 0)
-    return Failure{core::Verdict::kCrash, fmt::format("ks_run answered {}", status)};
+    return Failure{core::Verdict::kCrash, fmt::format("ks_run answered {} {}", status, answer.value("detail", ""))};
   return on_gpu && !sets.empty() ? take_event_time(answer, is_sample, elapsed_us) : std::nullopt;
 }
 
