@@ -81,7 +81,8 @@ void check_agents_and_tasks(DataReport& report) {
   const auto tasks = base::project_root() / "examples" / "tasks";
   if (!fs::is_directory(tasks)) return;
   for (const auto& entry : fs::directory_iterator(tasks))
-    if (entry.path().extension() == ".toml") report.check(entry.path().string(), [&] { (void)run::read_task(entry.path()); });
+    if (entry.path().extension() == ".toml")
+      report.check(entry.path().string(), [&] { (void)run::read_task(entry.path()); });
 }
 
 }  // namespace
