@@ -26,7 +26,10 @@ ks_status ks_sizes(const ks_attention_fwd_shape* shape, ks_buffer_sizes* sizes) 
   return tiled::supports(*shape) ? KS_OK : KS_UNSUPPORTED;
 }
 
-ks_status ks_plan(const ks_attention_fwd_shape* shape, void*) { return tiled::supports(*shape) ? KS_OK : KS_UNSUPPORTED; }
+ks_status ks_plan(const ks_attention_fwd_shape* shape, void*) {
+  openblas_set_num_threads(1);  // tiles run in parallel; a product within one must not
+  return tiled::supports(*shape) ? KS_OK : KS_UNSUPPORTED;
+}
 
 ks_status ks_run(const ks_attention_fwd_call* call) { return tiled::run<OpenBlas>(*call); }
 }
