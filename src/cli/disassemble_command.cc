@@ -15,10 +15,19 @@ struct Options {
   std::string candidate, other, operator_name, function;
 };
 
+/// The toolkit's programs lie beside its compiler, which need not be in PATH.
+std::vector<std::pair<std::string, std::string>> environment_with_toolkit() {
+  const std::string nvcc = evaluator::find_nvcc();
+  const char* path = std::getenv("PATH");
+  if (nvcc.empty() || path == nullptr) return {};
+  return {{"PATH", std::string(path) + ":" + base::fs::path(nvcc).parent_path().string()}};
+}
+
 std::string output_of(const std::vector<std::string>& argv, const std::string& mend) {
   base::ProcessResult result;
   try {
-    result = base::run_process({.argv = argv, .timeout_s = 300, .max_output_bytes = 1u << 30});
+    result = base::run_process(
+        {.argv = argv, .env = environment_with_toolkit(), .timeout_s = 300, .max_output_bytes = 1u << 30});
   } catch (const Error& e) {
     throw Error("{} ({})", e.what(), mend);
   }
@@ -38,7 +47,9 @@ std::string disassembly(const std::string& path, const Options& options) {
   for (const auto& kernel : build.ptxas)
     text += fmt::format("{} ({}): {} registers, {} bytes of stack, {} and {} bytes spilled\n", kernel.name, kernel.arch,
                         kernel.registers, kernel.stack_bytes, kernel.spill_store_bytes, kernel.spill_load_bytes);
-  std::vector<std::string> command = {"cuobjdump", "-sass", build.library};
+  const auto beside = base::fs::path(evaluator::find_nvcc()).parent_path() / "cuobjdump";
+  const std::string tool = base::fs::exists(beside) ? beside.string() : "cuobjdump";
+  std::vector<std::string> command = {tool, "-sass", build.library};
   if (!options.function.empty()) command.insert(command.begin() + 2, {"-fun", options.function});
   return text + output_of(command, "cuobjdump is part of the CUDA toolkit; or pip install nvidia-cuda-cuobjdump");
 }
