@@ -14,7 +14,7 @@ namespace {
 void check_grids(DataReport& report) {
   for (const auto& name : evaluator::known_operators()) {
     const auto the_operator = evaluator::find_operator(name);
-    evaluator::OracleClient oracle(the_operator.library.string(), "cpu", 1, {});
+    evaluator::OracleClient oracle(the_operator.shared_object.string(), "cpu", 1, {});
     for (const auto& entry : base::fs::directory_iterator(the_operator.folder / "grids")) {
       report.check(entry.path().string(), [&] {
         const auto grid = core::read_grid(entry.path());

@@ -42,14 +42,14 @@ std::string disassembly(const std::string& path, const Options& options) {
   const auto build = evaluator::build_candidate(candidate, candidate.device, 2);
   if (!build.ok) throw Error("{} does not compile:\n{}", path, build.log);
   if (candidate.device == "cpu")
-    return output_of({"objdump", "-d", "-C", "--no-show-raw-insn", build.library}, "apt-get install binutils");
+    return output_of({"objdump", "-d", "-C", "--no-show-raw-insn", build.shared_object}, "apt-get install binutils");
   std::string text;
   for (const auto& kernel : build.ptxas)
     text += fmt::format("{} ({}): {} registers, {} bytes of stack, {} and {} bytes spilled\n", kernel.name, kernel.arch,
                         kernel.registers, kernel.stack_bytes, kernel.spill_store_bytes, kernel.spill_load_bytes);
   const auto beside = base::fs::path(evaluator::find_nvcc()).parent_path() / "cuobjdump";
   const std::string tool = base::fs::exists(beside) ? beside.string() : "cuobjdump";
-  std::vector<std::string> command = {tool, "-sass", build.library};
+  std::vector<std::string> command = {tool, "-sass", build.shared_object};
   if (!options.function.empty()) command.insert(command.begin() + 2, {"-fun", options.function});
   return text + output_of(command, "cuobjdump is part of the CUDA toolkit; or pip install nvidia-cuda-cuobjdump");
 }

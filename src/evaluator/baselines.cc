@@ -117,7 +117,7 @@ Implementation open_baseline(const Baseline& baseline, int threads) {
     for (auto& word : *list) word = expand(word, baseline);
   const Build build = build_candidate(candidate, baseline.device, threads);
   if (!build.ok) throw Error("baseline {} does not compile:\n{}", baseline.name, build.log);
-  result.library = build.library;
+  result.shared_object = build.shared_object;
   return result;
 }
 

@@ -140,7 +140,7 @@ struct Workshop {
 
   fs::path object(size_t index) const { return folder / fmt::format("{}.o", index); }
   fs::path depfile(size_t index) const { return folder / fmt::format("{}.d", index); }
-  fs::path library() const { return folder / "candidate.so"; }
+  fs::path shared_object() const { return folder / "candidate.so"; }
 };
 
 std::vector<std::string> compile_command(const Workshop& shop, size_t index) {
@@ -189,7 +189,7 @@ Step link_objects(const Workshop& shop) {
   std::vector<std::string> argv = {shop.tools.program};
   argv.insert(argv.end(), shop.tools.link_flags.begin(), shop.tools.link_flags.end());
   for (size_t i = 0; i < shop.candidate.sources.size(); ++i) argv.push_back(shop.object(i).string());
-  argv.insert(argv.end(), {"-o", shop.library().string()});
+  argv.insert(argv.end(), {"-o", shop.shared_object().string()});
   argv.insert(argv.end(), shop.candidate.flags.begin(), shop.candidate.flags.end());
   for (const auto& name : shop.candidate.libs) argv.push_back("-l" + name);
   return run_compiler(argv, shop.folder, shop.tools.limit_s);
@@ -266,20 +266,20 @@ void keep_in_cache(Build& build, const Workshop& shop, const fs::path& place) {
   fs::remove_all(temporary);
   base::make_folder(temporary);
   try {
-    fs::copy_file(shop.library(), temporary / "candidate.so");
+    fs::copy_file(shop.shared_object(), temporary / "candidate.so");
   } catch (const fs::filesystem_error& e) {
     throw Error("cannot write {}: {}", (temporary / "candidate.so").string(), e.code().message());
   }
   sync_path(temporary / "candidate.so");
   base::write_file_atomically(temporary / "build.json",
-                              summary_of(build, base::sha256_hex(base::read_file(shop.library()))).dump(1));
+                              summary_of(build, base::sha256_hex(base::read_file(shop.shared_object()))).dump(1));
   sync_path(temporary);
   std::error_code failed;
   fs::rename(temporary, place, failed);
   // Somebody else was quicker with the same build: theirs is as good.
   if (failed) fs::remove_all(temporary);
   if (!fs::exists(place / "candidate.so")) throw Error("cannot write {}: {}", place.string(), failed.message());
-  build.library = (place / "candidate.so").string();
+  build.shared_object = (place / "candidate.so").string();
 }
 
 /// The build of an earlier call; false if there is none, or if its file is not what was kept.
@@ -303,7 +303,7 @@ bool take_from_cache(const fs::path& place, Build& build) {
     return false;
   }
   build.ok = build.cached = true;
-  build.library = (place / "candidate.so").string();
+  build.shared_object = (place / "candidate.so").string();
   return true;
 }
 

@@ -21,11 +21,11 @@ struct PtxasKernel {
 /// How a build went.
 struct Build {
   bool ok = false;
-  std::string library;   ///< path of the shared object
-  std::string hash;      ///< of the sources and all else; the binary carries it as ks_source_hash
-  std::string log;       ///< of a failed build: the first errors; else warnings, shortened
-  std::string compiler;  ///< version line
-  double seconds = 0;    ///< of the compilation (the original one, where cached)
+  std::string shared_object;  ///< path of the shared object
+  std::string hash;           ///< of the sources and all else; the binary carries it as ks_source_hash
+  std::string log;            ///< of a failed build: the first errors; else warnings, shortened
+  std::string compiler;       ///< version line
+  double seconds = 0;         ///< of the compilation (the original one, where cached)
   bool cached = false;
   std::vector<PtxasKernel> ptxas;
   std::vector<std::string>

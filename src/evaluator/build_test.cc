@@ -36,7 +36,7 @@ class BuildTest : public ::testing::Test {
   Inspection inspect(const std::string& path) {
     const Build built = build(path);
     EXPECT_TRUE(built.ok) << built.log;
-    return inspect_binary(built.library, load_candidate(path, ""));
+    return inspect_binary(built.shared_object, load_candidate(path, ""));
   }
   /// What inspection says of the plain candidate with `code` added.
   std::string refusal_of(const std::string& code) { return inspect(put("x.cpp", kPlain + code)).reason; }
@@ -50,7 +50,7 @@ TEST_F(BuildTest, MakesALibraryThatCarriesTheHashOfItsSources) {
   const Build first = build(put("a.cpp", kPlain));
   ASSERT_TRUE(first.ok) << first.log;
   EXPECT_FALSE(first.cached);
-  EXPECT_THAT(base::read_file(first.library), HasSubstr(first.hash));
+  EXPECT_THAT(base::read_file(first.shared_object), HasSubstr(first.hash));
   EXPECT_THAT(first.compiler, HasSubstr("g++"));
   EXPECT_GT(first.seconds, 0);
 }
@@ -59,13 +59,13 @@ TEST_F(BuildTest, TakesTheSecondBuildFromTheCache) {
   const Build first = build(put("a.cpp", kPlain));
   const Build second = build(put("a.cpp", kPlain));
   EXPECT_TRUE(second.cached);
-  EXPECT_EQ(first.library, second.library);
+  EXPECT_EQ(first.shared_object, second.shared_object);
   EXPECT_EQ(first.hash, second.hash);
 }
 
 TEST_F(BuildTest, BuildsAnewWhereTheCachedLibraryIsNotWhatWasKept) {
   const Build first = build(put("a.cpp", kPlain));
-  base::write_file_atomically(first.library, base::read_file(first.library) + "x");
+  base::write_file_atomically(first.shared_object, base::read_file(first.shared_object) + "x");
   EXPECT_FALSE(build(put("a.cpp", kPlain)).cached);
 }
 

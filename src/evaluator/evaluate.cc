@@ -112,9 +112,9 @@ bool admit_candidate(Evaluator& evaluator, Implementation& implementation) {
     record.outcome_reason = build.log;
     return false;
   }
-  implementation.library = build.library;
+  implementation.shared_object = build.shared_object;
   const Inspection inspection =
-      run_stage(evaluator, "inspect", [&] { return inspect_binary(build.library, candidate); });
+      run_stage(evaluator, "inspect", [&] { return inspect_binary(build.shared_object, candidate); });
   record.build["inspection"] = inspection.findings;
   if (inspection.refused && evaluator.on("inspect")) {
     record.outcome = "refused";
@@ -162,7 +162,7 @@ void gather_contenders(Evaluator& evaluator, const Implementation& candidate) {
     const Build build = run_stage(evaluator, "build_baselines",
                                   [&] { return build_candidate(other, request.device, evaluator.threads); });
     if (!build.ok) throw Error("{} does not compile:\n{}", name, build.log);
-    add({.library = build.library, .is_candidate = true}, name, sandboxed);
+    add({.shared_object = build.shared_object, .is_candidate = true}, name, sandboxed);
   }
 }
 
@@ -236,7 +236,7 @@ const core::ScenarioResult* already_judged(const Evaluator& evaluator, const cor
 
 void judge_scenarios(Evaluator& evaluator) {
   evaluator.judging_ns = base::monotonic_ns();
-  OracleClient oracle(evaluator.the_operator.library.string(), evaluator.request.device, evaluator.threads,
+  OracleClient oracle(evaluator.the_operator.shared_object.string(), evaluator.request.device, evaluator.threads,
                       evaluator.request.counters_off);
   Workbench bench{oracle, evaluator.contenders, {}};
   bench.seed = base::secret_seed();

@@ -21,7 +21,7 @@ constexpr size_t kMaxDisassembly = 512u << 20;
 /// The binary under inspection, and what was found so far.
 struct Inspector {
   const Candidate& candidate;
-  const std::string& library;
+  const std::string& shared_object;
   ElfFile elf;
   Inspection result;
 
@@ -53,7 +53,7 @@ bool is_listed(const std::string& name, const char* patterns) {
 /// What the candidate itself asks for: of a CUDA candidate that is what its objects leave undefined, since the runtime
 /// that is linked in opens the driver, sockets and more.
 std::vector<std::string> own_imports(const Inspector& inspector) {
-  const auto summary = fs::path(inspector.library).parent_path() / "build.json";
+  const auto summary = fs::path(inspector.shared_object).parent_path() / "build.json";
   if (inspector.is_cuda() && fs::exists(summary))
     return base::read_json_file(summary.string()).at("imports").get<std::vector<std::string>>();
   std::vector<std::string> names;
@@ -121,7 +121,7 @@ void inspect_copies(Inspector& inspector) {
   for (const auto& mark : kLibraryMarks)
     if (content.find(mark.mark) != std::string_view::npos)
       inspector.refuse("copy", fmt::format("the binary carries a part of {} (\"{}\"), which it is compared with",
-                                           mark.library, mark.mark));
+                                           mark.name, mark.mark));
 }
 
 void inspect_memory(Inspector& inspector) {
@@ -138,14 +138,14 @@ std::string disassemble(const Inspector& inspector) {
   if (inspector.is_cuda()) {
     const auto cuobjdump = fs::path(find_nvcc()).parent_path() / "cuobjdump";
     if (!fs::exists(cuobjdump)) return "";
-    options.argv = {cuobjdump.string(), "-sass", inspector.library};
+    options.argv = {cuobjdump.string(), "-sass", inspector.shared_object};
   } else {
-    options.argv = {"objdump", "-d", "--no-show-raw-insn", inspector.library};
+    options.argv = {"objdump", "-d", "--no-show-raw-insn", inspector.shared_object};
   }
   options.timeout_s = kDisassembleLimitS;
   options.max_output_bytes = kMaxDisassembly;
   const auto result = base::run_process(options);
-  if (!result.ok()) throw Error("{} could not read {}: {}", options.argv[0], inspector.library, result.err);
+  if (!result.ok()) throw Error("{} could not read {}: {}", options.argv[0], inspector.shared_object, result.err);
   return result.out;
 }
 
@@ -186,7 +186,7 @@ void inspect_instructions(Inspector& inspector) {
 }
 
 void inspect_kernels(Inspector& inspector) {
-  const auto summary = fs::path(inspector.library).parent_path() / "build.json";
+  const auto summary = fs::path(inspector.shared_object).parent_path() / "build.json";
   if (!inspector.is_cuda() || !fs::exists(summary)) return;
   const auto note = [&](const std::string& detail) {
     inspector.candidate.strict ? inspector.refuse("kernel", detail) : inspector.record("kernel", detail);

@@ -76,7 +76,7 @@ inline constexpr std::array kShadowedNames = {"clock_gettime",  "clock_nanosleep
 
 /// Marks of libraries that are compared against: a candidate that carries one is that library.
 struct LibraryMark {
-  const char* library;
+  const char* name;
   const char* mark;
 };
 inline constexpr std::array kLibraryMarks = {LibraryMark{"OpenBLAS", "openblas_get_config"},

@@ -13,7 +13,7 @@ namespace ks::evaluator {
 struct OperatorFolder {
   std::string name;
   base::fs::path folder;
-  base::fs::path library;
+  base::fs::path shared_object;
   base::fs::path abi_include;  ///< folder of its ABI header
 };
 

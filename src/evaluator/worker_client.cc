@@ -143,7 +143,7 @@ std::optional<Failure> WorkerClient::start() {
   frozen_ = false;
   Json answer;
   Json load = {{"do", "load"}, {"device", device_}, {"ordinal", 0}, {"threads", threads_}, {"sandbox", sandboxed_}};
-  if (!implementation_.library.empty()) load["library"] = implementation_.library;
+  if (!implementation_.shared_object.empty()) load["library"] = implementation_.shared_object;
   if (auto failure = ask(load, kLoadLimitS, answer)) return failure;
   has_plan_lengths_ = answer.value("has_plan_lengths", false);
   versions_ = answer.value("versions", Json::object());

@@ -18,7 +18,7 @@ struct Implementation {
   std::string name;                  ///< "candidate", or the baseline's
   std::vector<std::string> command;  ///< of a worker folder; empty: kernelseek-worker
   std::string folder;                ///< working folder of `command`
-  std::string library;               ///< of a native implementation
+  std::string shared_object;         ///< of a native implementation
   std::vector<std::pair<std::string, std::string>> env;
   bool is_candidate = false;
 };
