@@ -1,22 +1,14 @@
 // From a shape to a plan: which compiled kernel, how rows are tiled, which boxes the copy engine brings. No pointers.
 #pragma once
 
-#include <cuda.h>
-
 #include <cstdint>
 
 #include "attention_fwd.h"
 #include "kernels/fa3_hopper/configs.h"
+#include "kernels/fa3_hopper/device.h"
 #include "kernels/fa3_hopper/forward_params.h"
 
 namespace ks::fa3 {
-
-/// A tensor map before its address is known.
-struct MapSpec {
-  cuuint64_t dims[4];
-  cuuint64_t strides[3];  ///< bytes, of dims 1 to 3
-  cuuint32_t box[4];
-};
 
 struct Plan {
   ForwardTerms params;  ///< without pointers
