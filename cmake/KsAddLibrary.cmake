@@ -52,6 +52,8 @@ function(ks_add_library name)
   if(tests)
     add_executable(ks_${name}_test ${tests})
     ks_target_defaults(ks_${name}_test)
+    # Tests spend their time in the libraries; compiling them with less effort halves what they cost to build.
+    target_compile_options(ks_${name}_test PRIVATE $<$<NOT:$<CONFIG:Debug>>:-O1>)
     target_link_libraries(ks_${name}_test PRIVATE ks_${name} GTest::gmock GTest::gtest_main)
     add_test(NAME ${name} COMMAND ks_${name}_test)
     set_tests_properties(${name} PROPERTIES LABELS fast TIMEOUT 600)

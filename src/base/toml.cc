@@ -57,4 +57,17 @@ TomlFile read_toml_file(const std::string& path) {
   return parse_toml(read_file(path), path);
 }
 
+std::vector<std::string> strings_at(const TomlFile& file, const std::string& key) {
+  const auto found = file.values.find(key);
+  if (found == file.values.end()) return {};
+  const auto refuse = [&] { return Error("{}: \"{}\" must be a list of strings", file.where(key), key); };
+  if (!found->is_array()) throw refuse();
+  std::vector<std::string> result;
+  for (const auto& entry : *found) {
+    if (!entry.is_string()) throw refuse();
+    result.push_back(entry.get<std::string>());
+  }
+  return result;
+}
+
 }  // namespace ks::base

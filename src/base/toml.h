@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "base/json.h"
 
@@ -23,5 +24,9 @@ TomlFile read_toml_file(const std::string& path);
 
 /// The same for a text; `origin` takes the place of the path.
 TomlFile parse_toml(const std::string& text, const std::string& origin);
+
+/// The list of strings at a key of the root table; empty where the key is absent. Throws ks::Error naming the line
+/// where it is anything else.
+std::vector<std::string> strings_at(const TomlFile& file, const std::string& key);
 
 }  // namespace ks::base

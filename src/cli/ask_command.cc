@@ -7,7 +7,7 @@
 namespace ks::cli {
 namespace {
 
-struct Options {
+struct AskOptions {
   std::string run;
   bool why = false, json = false;
   size_t count = 1;
@@ -21,7 +21,7 @@ Json json_of(const steering::Message& message) {
           {"focus", message.focus}};
 }
 
-void ask_command(const Options& options) {
+void ask_command(const AskOptions& options) {
   run::ensure_trace(options.run);
   const steering::Bank bank = steering::load_bank(steering::bank_folder());
   run::SteeringFeed feed(options.run, 1);
@@ -46,7 +46,7 @@ void ask_command(const Options& options) {
 }  // namespace
 
 void add_ask_command(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<AskOptions>();
   auto* command = app.add_subcommand("ask", "The question that a run's evidence calls for now");
   command->footer(
       "Example: kernelseek ask runs/attention_demo-1 --why\n"

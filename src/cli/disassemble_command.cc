@@ -11,7 +11,7 @@
 namespace ks::cli {
 namespace {
 
-struct Options {
+struct DisassembleOptions {
   std::string candidate, other, operator_name, function;
 };
 
@@ -36,7 +36,7 @@ std::string output_of(const std::vector<std::string>& argv, const std::string& m
 }
 
 /// The whole text that the disassembler prints, registers first on a GPU.
-std::string disassembly(const std::string& path, const Options& options) {
+std::string disassembly(const std::string& path, const DisassembleOptions& options) {
   const auto candidate = evaluator::load_candidate(path, options.operator_name);
   if (!candidate.command.empty()) throw Error("{}: a worker folder has no binary to disassemble", path);
   const auto build = evaluator::build_candidate(candidate, candidate.device, 2);
@@ -54,7 +54,7 @@ std::string disassembly(const std::string& path, const Options& options) {
   return text + output_of(command, "cuobjdump is part of the CUDA toolkit; or pip install nvidia-cuda-cuobjdump");
 }
 
-void disassemble_command(const Options& options) {
+void disassemble_command(const DisassembleOptions& options) {
   const std::string text = disassembly(options.candidate, options);
   if (options.other.empty()) {
     std::fwrite(text.data(), 1, text.size(), stdout);
@@ -73,7 +73,7 @@ void disassemble_command(const Options& options) {
 }  // namespace
 
 void add_disassemble_command(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<DisassembleOptions>();
   auto* command = app.add_subcommand("disassemble", "Machine code of a candidate, as the disassembler prints it");
   command->footer("Example: kernelseek disassemble examples/attention_naive.cpp --beside kernels/attention_cpu");
   command->add_option("candidate", options->candidate, "Source file or folder")->required();

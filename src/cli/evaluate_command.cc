@@ -44,14 +44,14 @@ int code_of(const core::Evaluation& evaluation, const std::string& goal) {
   return goal_is_met(goal, evaluation) ? kDone : kNotMet;
 }
 
-struct Options {
+struct EvaluateOptions {
   evaluator::Request request;
   std::string goal, out, resume;
   bool json = false, unsealed = false;
 };
 
 /// Within a run the run judges, and its figures count; true if it answered.
-bool evaluate_through_run(const Options& options) {
+bool evaluate_through_run(const EvaluateOptions& options) {
   const std::string socket = agents::run_socket();
   if (socket.empty() || options.request.candidate.rfind("baseline:", 0) == 0) return false;
   const Json answer = agents::request_run(
@@ -65,7 +65,7 @@ bool evaluate_through_run(const Options& options) {
   return true;
 }
 
-void evaluate_command(Options& options) {
+void evaluate_command(EvaluateOptions& options) {
   if (evaluate_through_run(options)) return;
   if (!options.goal.empty()) check_goal(options.goal);
   if (!options.resume.empty()) options.request.resume = core::read_evaluation(options.resume);
@@ -89,7 +89,7 @@ void evaluate_command(Options& options) {
 }  // namespace
 
 void add_evaluate_command(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<EvaluateOptions>();
   auto* command = app.add_subcommand("evaluate", "Build, check and time a candidate against the baselines");
   command->footer(
       "Example: kernelseek evaluate examples/attention_naive.cpp --grid demo --filter causal\n"

@@ -11,7 +11,7 @@ namespace ks::cli {
 namespace {
 namespace fs = base::fs;
 
-struct Options {
+struct InitOptions {
   std::string folder, operator_name, device = "cpu";
 };
 
@@ -50,7 +50,7 @@ std::string skeleton(const std::string& name) {
       name);
 }
 
-std::string task_text(const Options& options, const std::string& file) {
+std::string task_text(const InitOptions& options, const std::string& file) {
   return fmt::format(
       "# What is to be reached, from where, by whom. Every key: docs/formats/task.md\n"
       "name = \"{}\"\n"
@@ -69,7 +69,7 @@ std::string task_text(const Options& options, const std::string& file) {
       fs::absolute(options.folder).lexically_normal().filename().string(), options.operator_name, options.device, file);
 }
 
-std::string notes_text(const Options& options, const std::string& file) {
+std::string notes_text(const InitOptions& options, const std::string& file) {
   return fmt::format(
       "# Where to begin\n\n"
       "1. `kernelseek scenarios {0}` lists what is asked of a candidate.\n"
@@ -82,7 +82,7 @@ std::string notes_text(const Options& options, const std::string& file) {
       options.operator_name, file);
 }
 
-void init_command(const Options& options) {
+void init_command(const InitOptions& options) {
   const auto the_operator = evaluator::find_operator(options.operator_name);
   if (options.device != "cpu" && options.device != "cuda")
     throw Error("unknown device \"{}\"; known: cpu, cuda", options.device);
@@ -107,7 +107,7 @@ void init_command(const Options& options) {
 }  // namespace
 
 void add_init_command(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<InitOptions>();
   auto* command = app.add_subcommand("init", "A folder to start from: candidate, task file, notes");
   command->footer("Example: kernelseek init my_attention --operator attention_fwd");
   command->add_option("folder", options->folder, "Folder to make")->required();

@@ -8,7 +8,7 @@
 namespace ks::cli {
 namespace {
 
-struct Options {
+struct ProfileOptions {
   std::string candidate, operator_name, grid, scenario, report = "profile";
   std::vector<std::string> sections;
   bool source = false;
@@ -23,7 +23,7 @@ std::string quoted_for_regex(const std::string& name) {
   return text;
 }
 
-std::vector<std::string> evaluation_of(const Options& options) {
+std::vector<std::string> evaluation_of(const ProfileOptions& options) {
   std::vector<std::string> command = {(base::executable_folder() / "kernelseek").string(),
                                       "evaluate",
                                       options.candidate,
@@ -39,7 +39,7 @@ std::vector<std::string> evaluation_of(const Options& options) {
   return command;
 }
 
-void profile_gpu(const Options& options) {
+void profile_gpu(const ProfileOptions& options) {
   std::vector<std::string> command = {"ncu",
                                       "--target-processes",
                                       "all",
@@ -68,7 +68,7 @@ void profile_gpu(const Options& options) {
   fmt::print("{}report: {}.ncu-rep\n", text.out, options.report);
 }
 
-void profile_cpu(const Options& options) {
+void profile_cpu(const ProfileOptions& options) {
   std::vector<std::string> command = {"perf", "stat", "-d"};
   for (auto& word : evaluation_of(options)) command.push_back(word);
   const auto result = base::run_process({.argv = command, .timeout_s = 600});
@@ -80,7 +80,7 @@ void profile_cpu(const Options& options) {
 }  // namespace
 
 void add_profile_command(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ProfileOptions>();
   auto* command = app.add_subcommand("profile", "A profiler's raw report of a candidate on one scenario");
   command->footer("Example: kernelseek profile kernels/fa3_hopper --grid hopper --scenario pc128-4096");
   command->add_option("candidate", options->candidate, "Source file or folder")->required();

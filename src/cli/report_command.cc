@@ -9,7 +9,7 @@
 namespace ks::cli {
 namespace {
 
-struct Options {
+struct ReportOptions {
   std::string path, out;
 };
 
@@ -21,7 +21,7 @@ base::fs::path default_output(const base::fs::path& path) {
   return out.replace_extension(".html");
 }
 
-void report_command(const Options& options) {
+void report_command(const ReportOptions& options) {
   const base::fs::path path = options.path;
   const auto page = report::read_page_data(path);
   if (page.empty())
@@ -35,7 +35,7 @@ void report_command(const Options& options) {
 }  // namespace
 
 void add_report_command(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ReportOptions>();
   auto* command =
       app.add_subcommand("report", "Write one self-contained HTML page about a run, a record or a transcript");
   command->footer("Example: kernelseek report runs/demo-1 --out report.html");

@@ -7,12 +7,12 @@
 namespace ks::cli {
 namespace {
 
-struct Options {
+struct ScenariosOptions {
   std::string operator_name, grid = "demo";
   bool json = false;
 };
 
-void scenarios_command(const Options& options) {
+void scenarios_command(const ScenariosOptions& options) {
   const auto the_operator = evaluator::find_operator(options.operator_name);
   const auto grid = evaluator::load_grid(the_operator, options.grid);
   if (options.json) {
@@ -45,7 +45,7 @@ void scenarios_command(const Options& options) {
 }  // namespace
 
 void add_scenarios_command(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ScenariosOptions>();
   auto* command = app.add_subcommand("scenarios", "List a grid of an operator");
   command->footer("Example: kernelseek scenarios attention_fwd --grid hopper");
   command->add_option("operator", options->operator_name, "Operator by name, or the path of its folder")->required();

@@ -7,12 +7,12 @@
 namespace ks::cli {
 namespace {
 
-struct Options {
+struct SignalsOptions {
   std::string run;
   bool json = false;
 };
 
-void signals_command(const Options& options) {
+void signals_command(const SignalsOptions& options) {
   const base::fs::path path = options.run;
   if (base::fs::is_directory(path)) run::ensure_trace(path);
   const auto tracker = signals::read_run(path);
@@ -31,7 +31,7 @@ void signals_command(const Options& options) {
 }  // namespace
 
 void add_signals_command(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<SignalsOptions>();
   auto* command = app.add_subcommand("signals", "The values that questions are chosen by, with where they come from");
   command->footer("Example: kernelseek signals runs/attention_demo-1");
   command->add_option("run", options->run, "Run folder, folder of evaluation records, or a transcript")->required();

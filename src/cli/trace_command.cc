@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = base::fs;
 
-struct Options {
+struct TraceOptions {
   std::vector<std::string> paths;
   std::string format, out, html, sql, index, to = "atif";
   bool json = false, csv = false, full = false;
@@ -28,7 +28,7 @@ struct Options {
 };
 
 /// The transcripts that the arguments name; files of folders that are none are said on standard error.
-std::vector<trace::TraceFiles> transcripts(const Options& options) {
+std::vector<trace::TraceFiles> transcripts(const TraceOptions& options) {
   std::vector<fs::path> others;
   auto traces = trace::find_transcripts(options.paths, &others);
   if (!others.empty())
@@ -40,7 +40,7 @@ std::vector<trace::TraceFiles> transcripts(const Options& options) {
   return traces;
 }
 
-trace::TraceFiles single_transcript(const Options& options) {
+trace::TraceFiles single_transcript(const TraceOptions& options) {
   auto traces = transcripts(options);
   if (traces.size() != 1)
     throw Error("{}: {} transcripts are here; name one of them, {} for example", options.paths.at(0), traces.size(),
@@ -83,7 +83,7 @@ class Output {
   std::FILE* file_;
 };
 
-void stats_command(const Options& options) {
+void stats_command(const TraceOptions& options) {
   trace::SeenRecords seen;
   trace::ReadOptions read{options.format, &seen, true};
   std::vector<trace::TraceStats> traces;
@@ -107,7 +107,7 @@ void stats_command(const Options& options) {
     fmt::print("{}", trace::stats_table(traces, total));
 }
 
-void show_command(const Options& options) {
+void show_command(const TraceOptions& options) {
   const auto files = single_transcript(options);
   trace::ShowOptions show = options.show;
   if (options.full) show.max_lines = 0;
@@ -124,7 +124,7 @@ void show_command(const Options& options) {
 }
 
 /// The given index, or one in the cache that belongs to these files.
-fs::path index_for(const Options& options, const std::vector<trace::TraceFiles>& files) {
+fs::path index_for(const TraceOptions& options, const std::vector<trace::TraceFiles>& files) {
   fs::path path = options.index;
   if (path.empty()) {
     std::string names;
@@ -138,7 +138,7 @@ fs::path index_for(const Options& options, const std::vector<trace::TraceFiles>&
   return path;
 }
 
-void query_command(const Options& options) {
+void query_command(const TraceOptions& options) {
   fs::path index = options.index;
   if (!options.paths.empty()) index = index_for(options, transcripts(options));
   if (index.empty()) throw Error("name the transcripts to query, or an index of them with --index");
@@ -165,7 +165,7 @@ void query_command(const Options& options) {
   }
 }
 
-void export_command(const Options& options) {
+void export_command(const TraceOptions& options) {
   const auto files = single_transcript(options);
   Output output(options.out);
   const trace::ReadOptions read{.format = options.format};
@@ -177,7 +177,7 @@ void export_command(const Options& options) {
   output.finish();
 }
 
-void import_command(const Options& options) {
+void import_command(const TraceOptions& options) {
   fs::path written;
   const auto report = trace::import_into(single_transcript(options), options.out, written, {.format = options.format});
   fmt::print("{}: {} of {} records of {} lines became events ({})\n", written.string(), report.used, report.records,
@@ -186,15 +186,15 @@ void import_command(const Options& options) {
   for (const auto& [name, count] : report.problems) fmt::print("  problem: {} {}\n", count, name);
 }
 
-CLI::App* add(CLI::App* trace, const std::shared_ptr<Options>& options, const char* name, const char* help,
-              const char* example, void (*run)(const Options&)) {
+CLI::App* add(CLI::App* trace, const std::shared_ptr<TraceOptions>& options, const char* name, const char* help,
+              const char* example, void (*run)(const TraceOptions&)) {
   auto* command = trace->add_subcommand(name, help);
   command->footer(example);
   command->callback([options, run] { run(*options); });
   return command;
 }
 
-std::pair<CLI::App*, CLI::App*> add_copying_commands(CLI::App* trace, const std::shared_ptr<Options>& options) {
+std::pair<CLI::App*, CLI::App*> add_copying_commands(CLI::App* trace, const std::shared_ptr<TraceOptions>& options) {
   auto* exporter = add(trace, options, "export", "Write a trace in another format",
                        "Example: kernelseek trace export runs/attention --to atif --out run.json", export_command);
   exporter->add_option("path", options->paths, "A transcript or a run")->required()->expected(1);
@@ -218,7 +218,7 @@ void add_trace_command(CLI::App& app) {
       "Read transcripts of Claude Code, Codex, Cursor, Gemini CLI, OpenHands, SWE-agent, aider, ATIF and our own");
   trace->require_subcommand(1);
   trace->footer("Example: kernelseek trace stats ~/.claude/projects --json");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<TraceOptions>();
   const std::string format_help =
       fmt::format("Format, where it is not found by content: {}", fmt::join(trace::format_names(), ", "));
 

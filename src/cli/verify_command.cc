@@ -8,7 +8,7 @@
 namespace ks::cli {
 namespace {
 
-struct Options {
+struct VerifyOptions {
   std::string record, candidate;
   bool json = false;
 };
@@ -42,7 +42,7 @@ std::vector<std::string> shortfalls(const core::Evaluation& claimed, const core:
   return result;
 }
 
-void verify_command(const Options& options) {
+void verify_command(const VerifyOptions& options) {
   const auto claimed = core::read_evaluation(options.record);
   evaluator::Request request;
   request.candidate = options.candidate;
@@ -76,7 +76,7 @@ void verify_command(const Options& options) {
 }  // namespace
 
 void add_verify_command(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<VerifyOptions>();
   auto* command = app.add_subcommand("verify", "Does this candidate still earn this record on this machine?");
   command->footer("Example: kernelseek verify results/cpu/attention_cpu.json kernels/attention_cpu");
   command->add_option("record", options->record, "Evaluation record")->required();

@@ -84,18 +84,6 @@ Candidate load_single_file(const fs::path& path, const std::string& operator_ove
   return candidate;
 }
 
-std::vector<std::string> strings_at(const base::TomlFile& file, const char* key) {
-  const auto found = file.values.find(key);
-  if (found == file.values.end()) return {};
-  std::vector<std::string> result;
-  if (found->is_array())
-    for (const auto& entry : *found)
-      if (entry.is_string()) result.push_back(entry.get<std::string>());
-  if (!found->is_array() || result.size() != found->size())
-    throw Error("{}: \"{}\" must be a list of strings", file.where(key), key);
-  return result;
-}
-
 std::string string_at(const base::TomlFile& file, const char* key, const std::string& otherwise) {
   const auto found = file.values.find(key);
   if (found == file.values.end()) return otherwise;
@@ -144,7 +132,7 @@ void check_flags(const base::TomlFile& file, const std::vector<std::string>& fla
 /// The files that the globs of `sources` name, relative to the folder.
 std::vector<std::string> expand_sources(const base::TomlFile& file, const fs::path& folder) {
   std::vector<std::string> result;
-  for (const auto& pattern : strings_at(file, "sources")) {
+  for (const auto& pattern : base::strings_at(file, "sources")) {
     glob_t found{};
     const int status = ::glob((folder / pattern).c_str(), 0, nullptr, &found);
     for (size_t i = 0; status == 0 && i < found.gl_pathc; ++i) {
@@ -185,12 +173,12 @@ Candidate load_folder(const fs::path& path, const std::string& operator_override
                                     [](const auto& name) { return extension_device(name) == "cuda"; });
   candidate.device = string_at(file, "device", has_cuda ? "cuda" : "cpu");
   check_device(candidate.device, file.where("device"));
-  candidate.includes = strings_at(file, "includes");
-  candidate.flags = strings_at(file, "flags");
+  candidate.includes = base::strings_at(file, "includes");
+  candidate.flags = base::strings_at(file, "flags");
   check_flags(file, candidate.flags);
-  candidate.libs = strings_at(file, "libs");
+  candidate.libs = base::strings_at(file, "libs");
   candidate.arch = string_at(file, "arch", candidate.arch);
-  candidate.expect_instructions = strings_at(file, "expect_instructions");
+  candidate.expect_instructions = base::strings_at(file, "expect_instructions");
   if (const auto strict = file.values.find("strict"); strict != file.values.end()) {
     if (!strict->is_boolean()) throw Error("{}: \"strict\" must be true or false", file.where("strict"));
     candidate.strict = strict->get<bool>();
@@ -217,7 +205,8 @@ Candidate load_worker_folder(const fs::path& path, const std::string& operator_o
   candidate.operator_name = required_operator(file, operator_override);
   candidate.device = string_at(file, "device", "cpu");
   check_device(candidate.device, file.where("device"));
-  for (const auto& word : strings_at(file, "command")) candidate.command.push_back(expand_word(word, candidate.folder));
+  for (const auto& word : base::strings_at(file, "command"))
+    candidate.command.push_back(expand_word(word, candidate.folder));
   if (candidate.command.empty())
     throw Error("{}: the key \"command\" is missing; add command = [\"{{python}}\", \"worker.py\"]",
                 file.where("command"));
