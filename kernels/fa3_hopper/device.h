@@ -11,13 +11,14 @@ namespace ks::fa3 {
 
 /// A tensor map before its address is known.
 struct MapSpec {
-  cuuint64_t dims[4];
-  cuuint64_t strides[3];  ///< bytes, of dims 1 to 3
-  cuuint32_t box[4];
+  cuuint64_t dims[5];
+  cuuint64_t strides[4];  ///< bytes, of dims 1 to rank - 1
+  cuuint32_t box[5];
+  int rank = 4;
+  CUtensorMapSwizzle swizzle = CU_TENSOR_MAP_SWIZZLE_128B;
 };
 
-/// Encodes a map of elements of `type` with the 128-byte swizzle; `stand_in` is used where the tensor is empty and may
-/// have no address.
+/// Encodes a map of elements of `type`; `stand_in` is used where the tensor is empty and may have no address.
 bool encode_map(CUtensorMap& map, const MapSpec& spec, CUtensorMapDataType type, const void* base,
                 const void* stand_in);
 

@@ -27,6 +27,12 @@ __device__ __forceinline__ uint4 ld_shared_v4(uint32_t address) {
   return v;
 }
 
+/// Eight bytes from shared memory.
+__device__ __forceinline__ uint2 ld_shared_v2(uint32_t address) {
+  uint2 v;
+  asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];\n" : "=r"(v.x), "=r"(v.y) : "r"(address) : "memory");
+  return v;
+}
 /// Sixteen bytes to shared memory.
 __device__ __forceinline__ void st_shared_v4(uint32_t address, uint4 v) {
   asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};\n" ::"r"(address), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
@@ -37,6 +43,14 @@ __device__ __forceinline__ void st_shared_v4(uint32_t address, uint4 v) {
 __device__ __forceinline__ void st_global_v4(void* address, uint4 v) {
   asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};\n" ::"l"(address), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
                : "memory");
+}
+
+__device__ __forceinline__ void st_global_v4(float* address, float4 v) {
+  asm volatile("st.global.v4.f32 [%0], {%1, %2, %3, %4};\n" ::"l"(address), "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w)
+               : "memory");
+}
+__device__ __forceinline__ void st_global_v4(float* address, float x, float y, float z, float w) {
+  asm volatile("st.global.v4.f32 [%0], {%1, %2, %3, %4};\n" ::"l"(address), "f"(x), "f"(y), "f"(z), "f"(w) : "memory");
 }
 
 /// Eight bytes to global memory.
@@ -62,6 +76,11 @@ __device__ __forceinline__ float4 ld_global_cg_v4(const float* address) {
   return v;
 }
 
+__device__ __forceinline__ float2 ld_global_cg_v2(const float* address) {
+  float2 v;
+  asm volatile("ld.global.cg.v2.f32 {%0, %1}, [%2];\n" : "=f"(v.x), "=f"(v.y) : "l"(address) : "memory");
+  return v;
+}
 /// A word of memory that nothing writes during the kernel.
 __device__ __forceinline__ int32_t ld_global_nc(const int32_t* address) {
   int32_t v;

@@ -40,4 +40,18 @@ __device__ __forceinline__ uint32_t cvt_rn_f16x2(float low, float high) {
   return packed;
 }
 
+/// Bytes of a (numbers 0 to 3) and b (4 to 7), picked by the digits of `selector`, lowest first.
+__device__ __forceinline__ uint32_t prmt(uint32_t a, uint32_t b, uint32_t selector) {
+  uint32_t picked;
+  asm("prmt.b32 %0, %1, %2, %3;\n" : "=r"(picked) : "r"(a), "r"(b), "r"(selector));
+  return picked;
+}
+
+/// Products of two pairs of bfloat16.
+__device__ __forceinline__ uint32_t mul_bf16x2(uint32_t a, uint32_t b) {
+  uint32_t product;
+  asm("mul.rn.bf16x2 %0, %1, %2;\n" : "=r"(product) : "r"(a), "r"(b));
+  return product;
+}
+
 }  // namespace ks::ptx

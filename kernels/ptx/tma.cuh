@@ -28,6 +28,16 @@ __device__ __forceinline__ void cp_async_bulk_tensor_4d_load(uint32_t destinatio
       : "memory");
 }
 
+/// The same for a tensor of five dimensions.
+__device__ __forceinline__ void cp_async_bulk_tensor_5d_load(uint32_t destination, const CUtensorMap* map, int c0,
+                                                             int c1, int c2, int c3, int c4, uint32_t barrier,
+                                                             uint64_t policy) {
+  asm volatile(
+      "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint"
+      " [%0], [%1, {%2, %3, %4, %5, %6}], [%7], %8;\n" ::"r"(destination),
+      "l"(map), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4), "r"(barrier), "l"(policy)
+      : "memory");
+}
 /// Copies a box from shared memory to (c0, c1, c2, c3); elements outside the tensor are not written.
 __device__ __forceinline__ void cp_async_bulk_tensor_4d_store(const CUtensorMap* map, uint32_t source, int c0, int c1,
                                                               int c2, int c3) {

@@ -34,6 +34,9 @@ __device__ __forceinline__ void sync_warp() {
 __device__ __forceinline__ float shfl_xor(float value, int mask) {
   return __shfl_xor_sync(kAllLanes, value, mask);
 }
+__device__ __forceinline__ int shfl_xor(int value, int mask) {
+  return __shfl_xor_sync(kAllLanes, value, mask);
+}
 __device__ __forceinline__ int shfl(int value, int lane) {
   return __shfl_sync(kAllLanes, value, lane);
 }
@@ -42,6 +45,13 @@ __device__ __forceinline__ float shfl(float value, int lane) {
 }
 __device__ __forceinline__ int shfl_up(int value, int lanes) {
   return __shfl_up_sync(kAllLanes, value, lanes);
+}
+/// Sum and maximum over the warp, the same in all lanes.
+__device__ __forceinline__ int redux_add(int value) {
+  return __reduce_add_sync(kAllLanes, value);
+}
+__device__ __forceinline__ int redux_max(int value) {
+  return __reduce_max_sync(kAllLanes, value);
 }
 __device__ __forceinline__ uint32_t ballot(bool claim) {
   return __ballot_sync(kAllLanes, claim);
