@@ -11,6 +11,7 @@
 #include <map>
 #include <random>
 #include <set>
+#include <type_traits>
 
 #include "attention_fwd.h"
 #include "kernels/bench/reference.cuh"
@@ -60,21 +61,33 @@ struct Result {
 };
 
 /// A scenario's buffers and its call.
-template <typename T>
+/// T: of the query; TK: of keys and values; TO: of the output, the sinks and the rotary tables.
+template <typename T, typename TK, typename TO>
 struct Setup {
   ks_attention_fwd_shape shape{};
   ks_attention_fwd_call call{};
   ReferenceLayout layout{};
-  T *Q, *K, *V, *O, *sinks = nullptr;
+  T* Q;
+  TK *K, *V;
+  TO *O, *sinks = nullptr;
+  RotaryTables<TO> rotary{};
+  TK *K_after = nullptr, *V_after = nullptr;  ///< what appending must leave of the cache
   float* lse;
   int64_t total_rows = 0, key_rows = 0;
   alignas(64) unsigned char plan[KS_PLAN_BYTES];
 
+  void set_descales(const AttentionRow& row, Arena& arena);
+  void set_appended(const AttentionRow& row, Arena& arena, cudaStream_t stream, const int* keys_after);
   Setup(const AttentionRow& row, Arena& arena, cudaStream_t stream);
 };
 
 template <typename T>
-Setup<T>::Setup(const AttentionRow& row, Arena& arena, cudaStream_t stream) {
+constexpr int dtype_of() {
+  return std::is_same_v<T, __half> ? KS_F16 : std::is_same_v<T, __nv_fp8_e4m3> ? KS_E4M3 : KS_BF16;
+}
+
+template <typename T, typename TK, typename TO>
+Setup<T, TK, TO>::Setup(const AttentionRow& row, Arena& arena, cudaStream_t stream) {
   const int batch = row.batch;
   std::vector<int> cu_rows(batch + 1), cu_keys(batch + 1), table;
   for (int b = 0; b < batch; ++b) cu_rows[b + 1] = cu_rows[b] + row.rows[b], cu_keys[b + 1] = cu_keys[b] + row.keys[b];
@@ -114,26 +127,26 @@ Setup<T>::Setup(const AttentionRow& row, Arena& arena, cudaStream_t stream) {
     }
   }
   Q = arena.take<T>(total_rows * row.query_heads * row.key_dim);
-  K = arena.take<T>(key_rows * row.kv_heads * row.key_dim);
-  V = arena.take<T>(key_rows * row.kv_heads * row.value_dim);
-  O = arena.take<T>(total_rows * row.query_heads * row.value_dim);
+  K = arena.take<TK>(key_rows * row.kv_heads * row.key_dim);
+  V = row.latent ? K : arena.take<TK>(key_rows * row.kv_heads * row.value_dim);
+  O = arena.take<TO>(total_rows * row.query_heads * row.value_dim);
   lse = arena.take<float>(total_rows * row.query_heads);
   const float query_size = row.softcap > 0 ? row.softcap / 4 : 1.0f;  // so that the cap matters
   fill_normal<<<2048, 256, 0, stream>>>(Q, total_rows * row.query_heads * row.key_dim, row.id * 8 + 1, query_size);
   fill_normal<<<2048, 256, 0, stream>>>(K, key_rows * row.kv_heads * row.key_dim, row.id * 8 + 2, 1.0f);
-  fill_normal<<<2048, 256, 0, stream>>>(V, key_rows * row.kv_heads * row.value_dim, row.id * 8 + 3, 1.0f);
+  if (!row.latent) fill_normal<<<2048, 256, 0, stream>>>(V, key_rows * row.kv_heads * row.value_dim, row.id * 8 + 3, 1.0f);
   if (key_rows > 0) {
-    poison_unused<<<static_cast<int>(key_rows), 128, 0, stream>>>(K, V, arena.put(used), row.kv_heads, row.key_dim,
-                                                                  row.value_dim);
+    poison_unused<<<static_cast<int>(key_rows), 128, 0, stream>>>(K, row.latent ? nullptr : V, arena.put(used),
+                                                                  row.kv_heads, row.key_dim, row.value_dim);
   }
   if (row.sink) {
-    sinks = arena.take<T>(row.query_heads);
+    sinks = arena.take<TO>(row.query_heads);
     fill_normal<<<1, 256, 0, stream>>>(sinks, row.query_heads, row.id * 8 + 4, 2.0f);
   }
 
   ks_attention_fwd_shape& s = shape;
   s.header = {KS_ABI_VERSION, sizeof(s)};
-  s.query_dtype = s.kv_dtype = s.output_dtype = row.dtype == "fp16" ? KS_F16 : KS_BF16;
+  s.query_dtype = dtype_of<T>(), s.kv_dtype = dtype_of<TK>(), s.output_dtype = dtype_of<TO>();
   s.rows_layout = row.packed ? KS_ROWS_PACKED : KS_ROWS_DENSE;
   s.kv_layout = kind;
   s.batch = batch, s.query_heads = row.query_heads, s.kv_heads = row.kv_heads;
@@ -149,34 +162,111 @@ Setup<T>::Setup(const AttentionRow& row, Arena& arena, cudaStream_t stream) {
   const int64_t rows_per_batch = kind == 3 ? row.page_size : kind == 1 ? 0 : max_keys;
   s.key_row_stride = int64_t{row.kv_heads} * row.key_dim, s.key_head_stride = row.key_dim;
   s.key_batch_stride = s.key_row_stride * rows_per_batch;
-  s.value_row_stride = int64_t{row.kv_heads} * row.value_dim, s.value_head_stride = row.value_dim;
+  const int value_stride = row.latent ? row.key_dim : row.value_dim;
+  s.value_row_stride = int64_t{row.kv_heads} * value_stride, s.value_head_stride = value_stride;
   s.value_batch_stride = s.value_row_stride * rows_per_batch;
   s.lse_head_stride = total_rows, s.lse_row_stride = 1, s.lse_batch_stride = row.packed ? 0 : max_rows;
 
   call.context.abi_version = KS_ABI_VERSION, call.context.struct_bytes = sizeof(call);
   call.context.shape = &shape, call.context.plan = plan, call.context.stream = stream;
   call.query = Q, call.key = K, call.value = V, call.output = O, call.lse = lse, call.sinks = sinks;
+  if (row.latent) {
+    s.latent_dim = row.value_dim, s.values_in_keys = 1;
+    s.query_latent_batch_stride = s.query_batch_stride, s.query_latent_row_stride = s.query_row_stride;
+    s.query_latent_head_stride = s.query_head_stride;
+    call.query_latent = Q, call.query = Q + row.value_dim;
+  }
   int* device_cu_rows = arena.put(cu_rows);
   call.cu_rows = row.packed ? device_cu_rows : nullptr;
   call.cu_keys = kind == 1 ? arena.put(cu_keys) : nullptr;
-  call.key_lengths = kind >= 2 ? arena.put(row.keys) : nullptr;
+  int* keys_after = kind >= 2 ? arena.put(row.keys) : nullptr;
+  call.key_lengths = keys_after;
   call.page_table = kind == 3 ? arena.put(table) : nullptr;
   layout = {
       device_cu_rows,   call.cu_keys, call.key_lengths, call.page_table, max_rows,    max_keys,      row.page_size,
       table_stride,     kind,         row.query_heads,  row.kv_heads,    row.key_dim, row.value_dim, row.window_left,
       row.window_right, row.scale,    row.softcap,      total_rows};
+  layout.key_lengths = keys_after;
+  layout.value_stride = value_stride, layout.rotary_style = row.rotary_style, layout.rotary_dim = row.rotary_dim;
+  if (row.eight_bit_keys()) set_descales(row, arena);
+  if (row.leftpad) {
+    std::vector<int> pad(batch);
+    for (int b = 0; b < batch; ++b) pad[b] = row.keys[b] * (b + 1) / (batch + 2);
+    s.has_leftpad = 1;
+    call.leftpad = layout.leftpad = arena.put(pad);
+  }
+  if (row.rotary_style != 0) {
+    s.rotary_style = row.rotary_style, s.rotary_dim = row.rotary_dim, s.rotary_rows = max_keys;
+    s.rotary_row_stride = row.rotary_dim / 2;
+    TO* cosine = arena.take<TO>(int64_t{max_keys} * row.rotary_dim);
+    rotary = {cosine, cosine + int64_t{max_keys} * row.rotary_dim / 2};
+    fill_rotary<<<256, 256, 0, stream>>>(cosine, cosine + int64_t{max_keys} * row.rotary_dim / 2, max_keys,
+                                         row.rotary_dim / 2);
+    call.rotary_cos = rotary.cosine, call.rotary_sin = rotary.sine;
+  }
+  if constexpr (std::is_same_v<TK, TO>) {
+    if (row.appends) set_appended(row, arena, stream, keys_after);
+  }
+}
+
+/// One of each for a member and kv head, between 0.5 and 1.5.
+template <typename T, typename TK, typename TO>
+void Setup<T, TK, TO>::set_descales(const AttentionRow& row, Arena& arena) {
+  std::mt19937 random(row.id);
+  std::vector<float> descale[3];
+  for (std::vector<float>& values : descale) {
+    for (int i = 0; i < row.batch * row.kv_heads; ++i) values.push_back(0.5f + random() % 1024 / 1024.0f);
+  }
+  shape.has_descale = 1, shape.descale_batch_stride = row.kv_heads, shape.descale_head_stride = 1;
+  if (row.eight_bit_query()) call.query_descale = layout.query_descale = arena.put(descale[0]);
+  call.key_descale = layout.key_descale = arena.put(descale[1]);
+  call.value_descale = layout.value_descale = arena.put(descale[2]);
+}
+
+/// The last rows' keys and values are the call's to append: their places hold NaN, and what they must become is made in
+/// a copy of the cache.
+template <typename T, typename TK, typename TO>
+void Setup<T, TK, TO>::set_appended(const AttentionRow& row, Arena& arena, cudaStream_t stream, const int* keys_after) {
+  const int fresh = row.rows[0];
+  std::vector<int> before = row.keys;
+  for (int& keys : before) keys -= fresh;
+  const int64_t count = int64_t{row.batch} * fresh * row.kv_heads;
+  TK* new_key = arena.take<TK>(count * row.key_dim);
+  TK* new_value = arena.take<TK>(count * row.value_dim);
+  fill_normal<<<256, 256, 0, stream>>>(new_key, count * row.key_dim, row.id * 8 + 5, 1.0f);
+  fill_normal<<<256, 256, 0, stream>>>(new_value, count * row.value_dim, row.id * 8 + 6, 1.0f);
+  shape.new_keys = fresh;
+  shape.new_key_row_stride = int64_t{row.kv_heads} * row.key_dim, shape.new_key_head_stride = row.key_dim;
+  shape.new_key_batch_stride = shape.new_key_row_stride * fresh;
+  shape.new_value_row_stride = int64_t{row.kv_heads} * row.value_dim, shape.new_value_head_stride = row.value_dim;
+  shape.new_value_batch_stride = shape.new_value_row_stride * fresh;
+  call.new_key = new_key, call.new_value = new_value;
+  call.key_lengths = arena.put(before);
+  const int64_t keys = key_rows * row.kv_heads * row.key_dim, values = key_rows * row.kv_heads * row.value_dim;
+  K_after = arena.take<TK>(keys), V_after = arena.take<TK>(values);
+  // NaN where the appended keys belong, in the cache that the candidate gets.
+  fill_value<<<256, 256, 0, stream>>>(K_after, count * row.key_dim, static_cast<TK>(NAN));
+  fill_value<<<256, 256, 0, stream>>>(V_after, count * row.value_dim, static_cast<TK>(NAN));
+  const int blocks = static_cast<int>(count);
+  ReferenceLayout plain = layout;
+  plain.rotary_style = 0;
+  append_reference<<<blocks, 128, 0, stream>>>(plain, keys_after, fresh, K_after, V_after, rotary, K, V);
+  KS_CUDA(cudaStreamSynchronize(stream));
+  KS_CUDA(cudaMemcpyAsync(K_after, K, keys * sizeof(TK), cudaMemcpyDeviceToDevice, stream));
+  KS_CUDA(cudaMemcpyAsync(V_after, V, values * sizeof(TK), cudaMemcpyDeviceToDevice, stream));
+  append_reference<<<blocks, 128, 0, stream>>>(layout, keys_after, fresh, new_key, new_value, rotary, K_after, V_after);
 }
 
 /// Sampled rows against the reference, every element written, the same bits twice, state as it was.
-template <typename T>
-void check(const AttentionRow& row, Setup<T>& setup, Arena& arena, cudaStream_t stream, Result& result,
+template <typename T, typename TK, typename TO>
+void check(const AttentionRow& row, Setup<T, TK, TO>& setup, Arena& arena, cudaStream_t stream, Result& result,
            uint64_t state_bytes) {
   const int64_t elements = setup.total_rows * row.query_heads * row.value_dim;
   const int64_t tuples = setup.total_rows * row.query_heads;
   auto* counts = arena.take<unsigned long long>(8);
   unsigned long long seen[2][4];
   for (int run = 0; run < 2; ++run) {
-    fill_value<<<1024, 256, 0, stream>>>(setup.O, elements + 512, static_cast<T>(NAN));
+    fill_value<<<1024, 256, 0, stream>>>(setup.O, elements + 512, static_cast<TO>(NAN));
     fill_value<<<1024, 256, 0, stream>>>(setup.lse, tuples + 512, NAN);
     KS_CUDA(cudaMemsetAsync(counts, 0, 64, stream));
     if (ks_run(&setup.call) != KS_OK) {
@@ -213,9 +303,26 @@ void check(const AttentionRow& row, Setup<T>& setup, Arena& arena, cudaStream_t 
   }
   const int blocks = static_cast<int>(std::min<int64_t>(count, 1024));
   auto* errors = arena.take<SampleError>(count);
-  check_rows<<<blocks, 256, 0, stream>>>(setup.layout, setup.Q, setup.K, setup.V, setup.sinks, setup.O, setup.lse,
+  const TK* K = setup.K_after ? setup.K_after : setup.K;
+  const TK* V = setup.V_after ? setup.V_after : setup.V;
+  check_rows<<<blocks, 256, 0, stream>>>(setup.layout, setup.Q, K, V, setup.sinks, setup.rotary, setup.O, setup.lse,
                                          arena.put(samples), int(count),
                                          arena.take<float>(int64_t{blocks} * setup.layout.max_keys), errors);
+  if (setup.K_after) {
+    KS_CUDA(cudaMemsetAsync(counts, 0, 64, stream));
+    const int64_t key_count = setup.key_rows * row.kv_heads * row.key_dim;
+    const int64_t value_count = setup.key_rows * row.kv_heads * row.value_dim;
+    const float tolerance = row.rotary_style ? 0.01f : 0.0f;  // a bfloat16 step where a rounding may go either way
+    count_different<<<512, 256, 0, stream>>>(K, setup.K, key_count, tolerance, counts);
+    count_different<<<512, 256, 0, stream>>>(V, setup.V, value_count, 0.0f, counts + 1);
+    KS_CUDA(cudaMemcpyAsync(seen[0], counts, 16, cudaMemcpyDeviceToHost, stream));
+    KS_CUDA(cudaStreamSynchronize(stream));
+    if (seen[0][0] + seen[0][1] != 0) {
+      std::printf("  %d %s: cache differs in %llu key and %llu value elements\n", row.id, row.name.c_str(), seen[0][0],
+                  seen[0][1]);
+      result.verdict = "CACHE";
+    }
+  }
   std::vector<SampleError> host(count);
   KS_CUDA(cudaMemcpy(host.data(), errors, count * sizeof(SampleError), cudaMemcpyDeviceToHost));
   int64_t worst = 0;
@@ -224,8 +331,10 @@ void check(const AttentionRow& row, Setup<T>& setup, Arena& arena, cudaStream_t 
     result.error = std::max<double>(result.error, host[i].output);
     result.lse_error = std::max<double>(result.lse_error, host[i].lse);
   }
-  const double limit = row.dtype == "fp16" ? 0.0006 : 0.0045;
-  if (result.error > limit || result.lse_error > 0.01) {
+  double limit = row.dtype == "fp16" ? 0.0006 : row.eight_bit_query() ? 0.05 : 0.0045;
+  double lse_limit = row.eight_bit_query() ? 0.02 : 0.01;
+  if (row.rotary_style) limit *= 2, lse_limit *= 4;  // the rotated query is rounded
+  if (result.error > limit || result.lse_error > lse_limit) {
     if (result.verdict == "ok") result.verdict = "WRONG";
     std::printf("  %d %s: worst at member %d row %d head %d: error %g\n", row.id, row.name.c_str(),
                 samples[worst].member, samples[worst].row, samples[worst].head, host[worst].output);
@@ -233,8 +342,8 @@ void check(const AttentionRow& row, Setup<T>& setup, Arena& arena, cudaStream_t 
 }
 
 /// Median time of a call within a graph of several, in microseconds.
-template <typename T>
-void time_calls(Setup<T>& setup, cudaStream_t stream, const Options& options, Result& result) {
+template <typename T, typename TK, typename TO>
+void time_calls(Setup<T, TK, TO>& setup, cudaStream_t stream, const Options& options, Result& result) {
   cudaEvent_t begin, end;
   KS_CUDA(cudaEventCreate(&begin));
   KS_CUDA(cudaEventCreate(&end));
@@ -276,13 +385,13 @@ void time_calls(Setup<T>& setup, cudaStream_t stream, const Options& options, Re
   cudaEventDestroy(end);
 }
 
-template <typename T>
+template <typename T, typename TK, typename TO>
 Result run_row(const AttentionRow& row, Arena& arena, cudaStream_t stream, const Options& options) {
   arena.used = 0;
-  Setup<T> setup(row, arena, stream);
+  Setup<T, TK, TO> setup(row, arena, stream);
   Result result;
   ks_buffer_sizes sizes{};
-  if (row.unsupported || ks_sizes(&setup.shape, &sizes) != KS_OK || ks_plan(&setup.shape, setup.plan) != KS_OK) {
+  if (ks_sizes(&setup.shape, &sizes) != KS_OK || ks_plan(&setup.shape, setup.plan) != KS_OK) {
     result.verdict = "unsupported";
     return result;
   }
@@ -318,9 +427,17 @@ int run(const std::string& grid, const std::string& baselines, const Options& op
   for (const AttentionRow& row : read_grid(grid)) {
     if (!options.ids.empty() && !options.ids.count(row.id)) continue;
     if (!options.category.empty() && !has(row.category, options.category.c_str())) continue;
-    const Result r = row.dtype == "fp16" ? run_row<__half>(row, arena, stream, options)
-                                         : run_row<__nv_bfloat16>(row, arena, stream, options);
-    if (r.verdict == "unsupported") continue;
+    using Half = __half;
+    using Bf16 = __nv_bfloat16;
+    using E4m3 = __nv_fp8_e4m3;
+    const Result r = row.dtype == "fp16"       ? run_row<Half, Half, Half>(row, arena, stream, options)
+                     : row.eight_bit_query()   ? run_row<E4m3, E4m3, Bf16>(row, arena, stream, options)
+                     : row.eight_bit_keys()    ? run_row<Bf16, E4m3, Bf16>(row, arena, stream, options)
+                                               : run_row<Bf16, Bf16, Bf16>(row, arena, stream, options);
+    if (r.verdict == "unsupported") {
+      std::printf("%d %s unsupported\n", row.id, row.name.c_str());
+      continue;
+    }
     ++total, right += r.verdict == "ok";
     double fa3 = 1e30, best = 1e30, floor = 0;
     const auto found = known.find(row.id);

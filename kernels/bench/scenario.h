@@ -23,8 +23,15 @@ struct AttentionRow {
   bool packed = false;       ///< rows lie packed
   bool cache = false;        ///< contiguous cache
   int page_size = 0;         ///< 0: not paged
-  bool unsupported = false;  ///< left padding, appended keys
+  bool latent = false;       ///< MLA: values are the first columns of the keys
+  bool appends = false;      ///< the last rows' keys are appended by the call
+  int rotary_style = 0;      ///< as KS_ROTARY_*
+  int rotary_dim = 0;
+  bool leftpad = false;
   float scale = 0.0f;
+
+  bool eight_bit_keys() const { return dtype.find("e4m3") != std::string::npos; }
+  bool eight_bit_query() const { return dtype == "e4m3"; }
 };
 
 inline std::vector<std::string> split(const std::string& text, char by) {
@@ -45,7 +52,11 @@ inline std::vector<int> parse_lengths(const std::string& text, int batch) {
   if (has(text, "step")) {
     for (int n = 64; n <= 505; n += 7) lengths.push_back(n);
   } else if (has(text, "pseudo-random")) {
-    for (int b = 0; b < batch; ++b) lengths.push_back(16 + (random = random * 1664525u + 1013904223u) / 65536 % 497);
+    int least = 16, most = 512;
+    std::sscanf(text.c_str(), "%d..%d", &least, &most);
+    for (int b = 0; b < batch; ++b) {
+      lengths.push_back(least + (random = random * 1664525u + 1013904223u) / 65536 % (most - least + 1));
+    }
   } else {
     for (const std::string& comma : split(text, ',')) {
       for (const std::string& term : split(comma, '+')) {
@@ -89,7 +100,14 @@ inline AttentionRow parse_row(const std::string& line) {
   row.packed = has(layout, "varlen");
   row.cache = has(layout, "contiguous");
   if (has(layout, "paged")) row.page_size = std::stoi(layout.substr(5));
-  row.unsupported = has(layout, "leftpad") || has(layout, "append") || row.key_dim > 256 || has(row.dtype, "e4m3");
+  row.leftpad = has(layout, "leftpad");
+  row.latent = row.key_dim > 512;
+  row.appends = has(layout, "append");
+  if (has(layout, "rotary")) {
+    row.rotary_style = has(layout, "interleaved") ? 2 : 1;
+    const size_t digits = layout.find_first_of("0123456789", layout.find("rotary"));
+    row.rotary_dim = digits == std::string::npos ? row.key_dim : std::stoi(layout.substr(digits));
+  }
   row.scale = f.size() > 11 && has(f[11], "1/12") ? 1.0f / 12 : 1.0f / std::sqrt(static_cast<float>(row.key_dim));
   return row;
 }
