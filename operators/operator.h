@@ -45,6 +45,8 @@ struct Tensor {
   std::vector<PointerSlot> slots;
   OutputRule rule = OutputRule::kNone;
   double limit = 0;  ///< for `rule`
+  /// The same for a baseline that says that it rounds its operands to e4m3 before it computes; 0: as `limit`.
+  double e4m3_limit = 0;
 };
 
 /// One scenario made concrete: the ABI's structs as bytes, the tensors, the counts.
@@ -149,7 +151,7 @@ class Operator {
 };
 
 /// Bumped when this interface changes; a library built against another version is refused.
-inline constexpr int kOperatorInterfaceVersion = 2;
+inline constexpr int kOperatorInterfaceVersion = 3;
 
 }  // namespace ks::op
 

@@ -1,11 +1,12 @@
 """Tensors of a worker as torch tensors without a copy, for baselines on a GPU."""
 
+import os
 import sys
 
 import torch
 
 sys.path.insert(0, sys.path[0] + "/../worker")
-from ks_worker import Worker  # noqa: E402
+from ks_worker import Unsupported, Worker  # noqa: E402
 
 DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16, "e4m3": torch.float8_e4m3fn,
           "i32": torch.int32}
@@ -26,6 +27,23 @@ def as_torch(tensor):
         return torch.empty(tensor.shape, dtype=dtype, device="cuda")
     flat = torch.as_tensor(_Interface(tensor.pointer, count, size), device="cuda").view(dtype)
     return flat.as_strided(tensor.shape, tensor.strides)
+
+
+def blank(declaration):
+    """A tensor as declared, of zeros, in memory of our own: what a shape is tried out on before there are buffers."""
+    dtype, shape, strides = DTYPES[declaration["dtype"]], declaration["shape"], declaration["strides"]
+    count = 1 + sum((n - 1) * s for n, s in zip(shape, strides)) if all(shape) else 0
+    flat = torch.zeros(count * torch.empty((), dtype=dtype).element_size(), dtype=torch.uint8, device="cuda").view(dtype)
+    return flat.as_strided(shape, strides) if count else flat.reshape(shape)
+
+
+def leave_if_broken():
+    """Ends the process where an error of the GPU stays: the evaluator then starts a fresh one."""
+    try:
+        torch.cuda.synchronize()
+    except RuntimeError as error:
+        print(error, file=sys.stderr)
+        os._exit(3)
 
 
 class TorchWorker(Worker):
@@ -53,6 +71,29 @@ class TorchWorker(Worker):
         torch.cuda.synchronize()
         return int(begin.elapsed_time(end) * 1e6)
 
+    def try_out(self, prepared, declarations):
+        """Makes one call on tensors of zeros: a library that refuses a shape only when it is called is heard here, and
+        what it compiles or loads at first use falls outside every timing."""
+        tensors = {name: blank(declaration) for name, declaration in declarations.items()}
+        with torch.cuda.stream(self.stream):
+            try:
+                self.bind_torch(prepared, tensors)()
+                torch.cuda.synchronize()
+            except (RuntimeError, NotImplementedError, TypeError, ValueError, AssertionError) as error:
+                leave_if_broken()
+                text = str(error).strip().splitlines()
+                raise Unsupported(f"the library refuses: {(text[0] if text else type(error).__name__)[:300]}") from error
+            finally:
+                self.forget()
+        return prepared
+
+    def bind(self, prepared, tensors):
+        return self.bind_torch(prepared, {name: as_torch(tensor) for name, tensor in tensors.items()})
+
+    def bind_torch(self, prepared, tensors):
+        """As bind(), with torch tensors by name."""
+        raise NotImplementedError
+
     def capture(self, calls):
         key = tuple(id(call) for call in calls)
         if key not in self.graphs:
@@ -68,3 +109,32 @@ class TorchWorker(Worker):
     def forget(self):
         self.graphs.clear()
         torch.cuda.synchronize()
+
+
+class ResultsElsewhere(TorchWorker):
+    """For libraries that allocate (some of) their results: a call leaves [(from, to)] pairs of tensors under its number,
+    and they are moved after the timed block, which is no part of the library's work."""
+
+    def __init__(self):
+        super().__init__()
+        self.results = []
+
+    def keep(self, call):
+        """A timed call from one that returns its pairs."""
+        number = len(self.results)
+        self.results.append([])
+
+        def timed():
+            self.results[number] = call()
+
+        return timed
+
+    def finish(self, sets):
+        for number in sets:
+            for source, target in self.results[number]:
+                target.copy_(source)
+        torch.cuda.synchronize()
+
+    def forget(self):
+        super().forget()
+        self.results.clear()

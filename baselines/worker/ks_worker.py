@@ -41,7 +41,8 @@ class Worker:
 
     threads = 1
     device = "cpu"
-    unwritten = ()  # outputs that this library does not give, e.g. ("lse",)
+    unwritten = ()  # outputs that this library does not give, e.g. ("lse",); prepare() may set it for its shape
+    error_class = ""  # set by prepare() where the library rounds its query to a narrower type, e.g. "e4m3"
 
     def load(self):
         """Imports the library. Returns its versions as a dict."""
@@ -131,7 +132,7 @@ class Loop:
         except Unsupported as why:
             return {"supported": False, "reason": str(why)}
         return {"supported": True, "reason": "", "scratch_bytes": 0, "state_bytes": 0, "schedule_bytes": 0,
-                "unwritten": list(self.worker.unwritten), "plan_ns": time.monotonic_ns() - start}
+                "unwritten": list(self.worker.unwritten), "error_class": self.worker.error_class, "plan_ns": time.monotonic_ns() - start}
 
     def do_map(self, request):
         self.do_unmap_arenas()

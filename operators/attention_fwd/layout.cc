@@ -219,15 +219,22 @@ void add_outputs(const Spec& spec, const ks_attention_fwd_shape& shape, TensorLi
     return extents;
   };
   const Limits limits = limits_of(spec);
+  // A 16-bit query over an e4m3 cache: libraries that round the query to the cache's type are told from wrong ones.
+  Spec rounded = spec;
+  rounded.query_dtype = Dtype::kE4m3;
+  const bool may_round = spec.kv_dtype == Dtype::kE4m3 && spec.query_dtype != Dtype::kE4m3;
+  const Limits loose = may_round ? limits_of(rounded) : limits;
   Tensor& output = list.add("output", spec.output_dtype, with_columns(shape.value_dim), KS_SLOT(output));
   output.role = op::Role::kOutput;
   output.rule = op::OutputRule::kRelativeL2Row;
   output.limit = limits.output;
+  output.e4m3_limit = loose.output;
   // One column a row: indexed as the output is, though heads lie outside rows in memory.
   Tensor& lse = list.add("lse", Dtype::kF32, with_columns(1), KS_SLOT(lse));
   lse.role = op::Role::kOutput;
   lse.rule = op::OutputRule::kAbsolute;
   lse.limit = limits.lse;
+  lse.e4m3_limit = loose.lse;
   lse.strides = {shape.lse_row_stride, shape.lse_head_stride, 1};
   if (dense) lse.strides.insert(lse.strides.begin(), shape.lse_batch_stride);
 }

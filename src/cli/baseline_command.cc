@@ -1,8 +1,7 @@
-// kernelseek baseline list | install: the implementations compared with.
-#include "base/subprocess.h"
+// kernelseek baseline list | install | pack | unpack: the implementations compared with.
 #include "base/table.h"
 #include "cli/commands.h"
-#include "evaluator/baselines.h"
+#include "evaluator/baseline_store.h"
 
 namespace ks::cli {
 namespace {
@@ -28,36 +27,12 @@ void list_baselines(bool json) {
     fmt::print("{}install one with: kernelseek baseline install NAME\n", table.text(base::terminal_width()));
 }
 
-/// Makes the project's own Python environment if it is not there.
-void make_environment() {
-  if (base::fs::exists(evaluator::environment_folder() / "bin/python3")) return;
-  const auto made = base::run_process(
-      {.argv = {"python3", "-m", "venv", evaluator::environment_folder().string()}, .timeout_s = 300});
-  if (!made.ok())
-    throw Error("cannot make a Python environment in {}: {} (on Debian and Ubuntu: apt-get install python3-venv)",
-                evaluator::environment_folder().string(), made.err);
-}
-
-void install_baseline(const std::string& name) {
-  const auto baseline = evaluator::find_baseline(name, "");
-  if (!baseline.packages.empty()) {
-    make_environment();
-    std::vector<std::string> command = {(evaluator::environment_folder() / "bin/python3").string(),
-                                        "-m",
-                                        "pip",
-                                        "install",
-                                        "--quiet",
-                                        "--no-deps",
-                                        "--only-binary=:all:"};
-    command.insert(command.end(), baseline.packages.begin(), baseline.packages.end());
-    const auto result = base::run_process({.argv = command, .timeout_s = 1800});
-    if (!result.ok()) throw Error("pip could not install {}:\n{}", name, result.err);
-  }
-  if (const auto missing = evaluator::missing_parts(baseline); !missing.empty())
-    throw Error(
-        "baseline {} is not whole: {}{}", name, missing,
-        baseline.apt.empty() ? "" : fmt::format("; install the distribution's {}", fmt::join(baseline.apt, " ")));
-  fmt::print("baseline {} is installed\n", name);
+void unpack(const std::string& archive) {
+  const auto names = evaluator::unpack_baselines(archive);
+  fmt::print("unpacked: {}\n", fmt::join(names, ", "));
+  for (const auto& name : names)
+    if (const auto missing = evaluator::missing_parts(evaluator::find_baseline(name, "")); !missing.empty())
+      fmt::print("{} cannot run yet: {}\n", name, missing);
 }
 
 }  // namespace
@@ -70,10 +45,28 @@ void add_baseline_command(CLI::App& app) {
   auto* list = command->add_subcommand("list", "What there is, and what is installed");
   list->add_flag("--json", *json, "For programs");
   list->callback([json] { list_baselines(*json); });
-  auto name = std::make_shared<std::string>();
+  auto name = std::make_shared<std::string>(), python = std::make_shared<std::string>();
   auto* install = command->add_subcommand("install", "Get a baseline's packages into the project's own environment");
   install->add_option("name", *name, "Baseline")->required();
-  install->callback([name] { install_baseline(*name); });
+  install->add_option("--python", *python, "Version of the interpreter that will load it, to pack for another machine");
+  install->callback([name, python] {
+    evaluator::install_baseline(evaluator::find_baseline(*name, ""), *python);
+    fmt::print("baseline {} is installed\n", *name);
+  });
+  auto names = std::make_shared<std::vector<std::string>>();
+  auto archive = std::make_shared<std::string>();
+  auto* pack =
+      command->add_subcommand("pack", "One small archive of what baselines load, for a machine without network");
+  pack->footer("Example: kernelseek baseline pack fa3 cudnn flashmla --out rivals.tar.xz");
+  pack->add_option("names", *names, "Baselines")->required();
+  pack->add_option("--out", *archive, "File to write")->required();
+  pack->callback([names, archive] {
+    const uint64_t bytes = evaluator::pack_baselines(*names, *archive);
+    fmt::print("{}: {:.1f} MiB\n", *archive, static_cast<double>(bytes) / (1 << 20));
+  });
+  auto* unpack_command = command->add_subcommand("unpack", "Put the baselines of such an archive in place, checked");
+  unpack_command->add_option("file", *archive, "Archive")->required();
+  unpack_command->callback([archive] { unpack(*archive); });
 }
 
 }  // namespace ks::cli

@@ -3,23 +3,12 @@
 #include <algorithm>
 
 #include "base/toml.h"
+#include "evaluator/baseline_store.h"
 #include "evaluator/build.h"
 #include "evaluator/candidate.h"
 
 namespace ks::evaluator {
 namespace {
-
-std::vector<std::string> strings_at(const base::TomlFile& file, const char* key) {
-  std::vector<std::string> result;
-  const auto found = file.values.find(key);
-  if (found == file.values.end()) return result;
-  if (!found->is_array()) throw Error("{}: \"{}\" must be a list of strings", file.where(key), key);
-  for (const auto& entry : *found) {
-    if (!entry.is_string()) throw Error("{}: \"{}\" must be a list of strings", file.where(key), key);
-    result.push_back(entry.get<std::string>());
-  }
-  return result;
-}
 
 Baseline read_baseline(const base::fs::path& folder) {
   const auto file = base::read_toml_file((folder / "baseline.toml").string());
@@ -31,27 +20,33 @@ Baseline read_baseline(const base::fs::path& folder) {
   baseline.summary = base::require<std::string>(file.values, "summary", file.path);
   baseline.from = base::value_or<std::string>(file.values, "from", "");
   baseline.by_default = base::value_or(file.values, "by_default", true);
-  baseline.operators = strings_at(file, "operators");
-  baseline.command = strings_at(file, "command");
-  baseline.packages = strings_at(file, "packages");
-  baseline.needs = strings_at(file, "needs");
-  baseline.apt = strings_at(file, "apt");
-  if (baseline.kind != "native" && baseline.kind != "worker")
-    throw Error("{}: kind \"{}\" must be \"native\" or \"worker\"", file.where("kind"), baseline.kind);
+  baseline.operators = base::strings_at(file, "operators");
+  baseline.command = base::strings_at(file, "command");
+  baseline.packages = base::strings_at(file, "packages");
+  baseline.needs = base::strings_at(file, "needs");
+  baseline.apt = base::strings_at(file, "apt");
+  baseline.extract = base::strings_at(file, "extract");
+  baseline.trees = base::strings_at(file, "trees");
+  baseline.members = base::strings_at(file, "members");
+  if (baseline.kind != "native" && baseline.kind != "worker" && baseline.kind != "group")
+    throw Error("{}: kind \"{}\" must be \"native\", \"worker\" or \"group\"", file.where("kind"), baseline.kind);
+  if ((baseline.kind == "group") == baseline.members.empty())
+    throw Error("{}: \"members\" go with kind \"group\", and a group needs them", file.where("kind"));
+  if (baseline.extract.empty() != baseline.trees.empty())
+    throw Error("{}: \"extract\" and \"trees\" go together", file.path);
   if (baseline.operators.empty()) throw Error("{}: \"operators\" names none", file.path);
   if (baseline.kind == "worker" && baseline.command.empty())
     throw Error("{}: a worker needs a \"command\"", file.where("kind"));
   return baseline;
 }
 
-/// "{python}", "{site}" and "{folder}" replaced.
+/// "{python}", "{site}", "{folder}" and "{rival}" replaced.
 std::string expand(std::string text, const Baseline& baseline) {
   const std::pair<std::string, std::string> replacements[] = {
       {"{python}", (environment_folder() / "bin/python3").string()},
       {"{site}", environment_site_packages().string()},
       {"{folder}", baseline.folder.string()},
-      {"{fa3}", std::getenv("KERNELSEEK_FA3") != nullptr ? std::getenv("KERNELSEEK_FA3")
-                                                         : (environment_folder() / "lib/fa3").string()}};
+      {"{rival}", rival_folder(baseline.name).string()}};
   for (const auto& [from, to] : replacements)
     for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
       text.replace(at, from.size(), to);
@@ -96,6 +91,8 @@ base::fs::path environment_site_packages() {
 }
 
 std::string missing_parts(const Baseline& baseline) {
+  for (const auto& member : baseline.members)
+    if (const auto missing = missing_parts(find_baseline(member, baseline.device)); !missing.empty()) return missing;
   for (const auto& need : baseline.needs) {
     const base::fs::path path = expand(need, baseline);
     const auto full = path.is_absolute() ? path : environment_site_packages() / path;

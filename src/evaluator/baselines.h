@@ -13,9 +13,12 @@ struct Baseline {
   std::string name, device, summary, from;
   std::vector<std::string> operators;
   base::fs::path folder;
-  std::string kind;                  ///< "native" (a candidate folder) or "worker" (a program that speaks the protocol)
-  std::vector<std::string> command;  ///< of a worker; "{python}" is the project's own interpreter
-  std::vector<std::string> packages;  ///< pip requirements, pinned
+  std::string kind;  ///< "native" (a candidate folder), "worker" (a program that speaks the protocol), or "group"
+  std::vector<std::string> members;   ///< of a group: in each scenario it is the fastest of them that is right
+  std::vector<std::string> command;   ///< of a worker; "{python}" is the project's own interpreter
+  std::vector<std::string> packages;  ///< pip requirements, pinned, with hashes
+  std::vector<std::string> extract;   ///< beginnings of paths in the wheels: only these files, in a folder of their own
+  std::vector<std::string> trees;     ///< SHA-256 that this folder may have (one for each Python)
   std::vector<std::string> needs;     ///< files, relative to the environment's site-packages, or absolute
   std::vector<std::string> apt;       ///< packages of the distribution
   bool by_default = true;             ///< taken where no baseline is named

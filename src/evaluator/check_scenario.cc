@@ -63,6 +63,8 @@ bool open_side(Workbench& bench, Contender& side, const core::Scenario& scenario
   if (!side.shape.unwritten.empty())
     side.result.reason =
         fmt::format("judged without {}, which it does not give", fmt::join(side.shape.unwritten, ", "));
+  if (side.shape.rounds_to_e4m3)
+    side.result.reason = "rounds its query to e4m3 (counted), judged by the limits of e4m3";
   return true;
 }
 
@@ -79,7 +81,7 @@ double try_inputs(Workbench& bench, Contender& side, const Trial& trial, int set
     side.result.reason += fmt::format(" (inputs: {})", trial.recipe);
     return elapsed_us * 1e-6;
   }
-  const Finding finding = bench.oracle.verify(side.name, {set}, side.shape.unwritten);
+  const Finding finding = bench.oracle.verify(side.name, {set}, side.shape.unwritten, side.shape.rounds_to_e4m3);
   if (!side.result.error || finding.error.worst > side.result.error->worst || !finding.correct)
     side.result.error = finding.error;
   if (!finding.correct) {

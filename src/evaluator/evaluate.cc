@@ -30,6 +30,7 @@ struct Evaluator {
   core::Grid grid;
   std::vector<core::Scenario> scenarios;
   std::vector<Contender> contenders;
+  std::vector<Baseline> groups;  ///< baselines that are the best of others
   std::vector<double> aa_logs;
   int threads = 1;
   int64_t start_ns = base::monotonic_ns();
@@ -85,6 +86,9 @@ bool admit_candidate(Evaluator& evaluator, Implementation& implementation) {
   record.candidate_path = request.candidate;
   if (is_baseline_name(request.candidate)) {
     const Baseline baseline = find_baseline(request.candidate.substr(9), request.device);
+    if (baseline.kind == "group")
+      throw Error("{} is the best of {}; judge one of them: baseline:{}", request.candidate,
+                  fmt::join(baseline.members, ", "), baseline.members.front());
     choose_scenarios(evaluator, request.operator_name.empty() ? baseline.operators.front() : request.operator_name);
     implementation = open_baseline(baseline, evaluator.threads);
     implementation.name = "candidate";
@@ -124,6 +128,32 @@ bool admit_candidate(Evaluator& evaluator, Implementation& implementation) {
   return true;
 }
 
+/// The baselines of the request, members of groups included. Throws where a named one cannot take part.
+std::vector<Baseline> chosen_baselines(const Evaluator& evaluator) {
+  const auto& names = evaluator.request.baselines;
+  const auto known = known_baselines(evaluator.request.device);
+  const auto is_named = [&](const Baseline& baseline) {
+    if (std::find(names.begin(), names.end(), baseline.name) != names.end()) return true;
+    return std::any_of(known.begin(), known.end(), [&](const Baseline& group) {
+      return std::find(group.members.begin(), group.members.end(), baseline.name) != group.members.end() &&
+             std::find(names.begin(), names.end(), group.name) != names.end();
+    });
+  };
+  std::vector<Baseline> result;
+  for (const auto& baseline : known) {
+    const bool named = is_named(baseline);
+    const bool fits = std::find(baseline.operators.begin(), baseline.operators.end(), evaluator.the_operator.name) !=
+                      baseline.operators.end();
+    const std::string missing = missing_parts(baseline);
+    if (named && !missing.empty())
+      throw Error("baseline {} is not installed ({}); install it with: kernelseek baseline install {}", baseline.name,
+                  missing, baseline.name);
+    if (named && !fits) throw Error("baseline {} does not compute {}", baseline.name, evaluator.the_operator.name);
+    if (named || (names.empty() && baseline.by_default && fits && missing.empty())) result.push_back(baseline);
+  }
+  return result;
+}
+
 /// The candidate's worker, its twin for the A/A test, and one for each baseline.
 void gather_contenders(Evaluator& evaluator, const Implementation& candidate) {
   const Request& request = evaluator.request;
@@ -139,19 +169,13 @@ void gather_contenders(Evaluator& evaluator, const Implementation& candidate) {
   add(candidate, "candidate", sandboxed);
   if (request.aa && !request.check_only) add(candidate, "aa", sandboxed);
   // Baselines in Python libraries start threads and compile when a shape is new: they are not sealed, only native ones.
-  for (const auto& baseline : known_baselines(request.device)) {
-    const bool named =
-        std::find(request.baselines.begin(), request.baselines.end(), baseline.name) != request.baselines.end();
-    const bool fits = std::find(baseline.operators.begin(), baseline.operators.end(), evaluator.the_operator.name) !=
-                      baseline.operators.end();
-    const std::string missing = missing_parts(baseline);
-    if (named && !missing.empty())
-      throw Error("baseline {} is not installed ({}); install it with: kernelseek baseline install {}", baseline.name,
-                  missing, baseline.name);
-    if (named && !fits) throw Error("baseline {} does not compute {}", baseline.name, evaluator.the_operator.name);
-    if (named || (request.baselines.empty() && baseline.by_default && fits && missing.empty()))
-      add(run_stage(evaluator, "build_baselines", [&] { return open_baseline(baseline, evaluator.threads); }),
-          baseline.name, baseline.kind == "native");
+  for (const auto& baseline : chosen_baselines(evaluator)) {
+    if (baseline.kind == "group") {
+      evaluator.groups.push_back(baseline);
+      continue;
+    }
+    add(run_stage(evaluator, "build_baselines", [&] { return open_baseline(baseline, evaluator.threads); }),
+        baseline.name, baseline.kind == "native");
   }
   for (const auto& name : request.baselines) {
     if (!name.starts_with("candidate:")) {
@@ -211,6 +235,8 @@ void keep_results(Evaluator& evaluator, const core::Scenario& scenario, const Pr
     else
       result.baselines[side.name] = side.result;
   }
+  for (const auto& group : evaluator.groups)
+    result.baselines[group.name] = best_member(group.members, result.baselines);
   if (twin != nullptr && twin->verdict == core::Verdict::kCorrect && !twin->samples_us.empty() &&
       !result.candidate.samples_us.empty()) {
     core::ScenarioResult pair = result;

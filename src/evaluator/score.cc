@@ -75,6 +75,28 @@ void score_scenario(core::ScenarioResult& result) {
   }
 }
 
+core::Side best_member(const std::vector<std::string>& members, const std::map<std::string, core::Side>& sides) {
+  const auto rank = [](const core::Side& side) {
+    if (is_timed(side)) return 0;
+    if (side.verdict == Verdict::kCorrect) return 1;
+    return side.verdict == Verdict::kUnsupported || side.verdict == Verdict::kNotRun ? 3 : 2;
+  };
+  const core::Side* best = nullptr;
+  const std::string* name = nullptr;
+  for (const auto& member : members) {
+    const auto found = sides.find(member);
+    if (found == sides.end()) continue;
+    const core::Side& side = found->second;
+    const bool better = best == nullptr || rank(side) < rank(*best) ||
+                        (rank(side) == 0 && rank(*best) == 0 && *side.time_us < *best->time_us);
+    if (better) best = &side, name = &member;
+  }
+  if (best == nullptr) return {};
+  core::Side result = *best;
+  result.reason = result.reason.empty() ? *name : *name + ": " + result.reason;
+  return result;
+}
+
 core::Summary summarise(const std::vector<const core::ScenarioResult*>& results) {
   core::Summary summary;
   std::set<std::string> names = {"fastest"};

@@ -8,6 +8,10 @@ namespace ks::evaluator {
 /// Fills `ratio` of a scenario from the samples of its sides; "fastest" is the right baseline of least time.
 void score_scenario(core::ScenarioResult& result);
 
+/// What a group of baselines came to in a scenario: its fastest member that is right there, named in the reason. Where
+/// none is right: the first that was wrong or failed, else the first that is unsupported.
+core::Side best_member(const std::vector<std::string>& members, const std::map<std::string, core::Side>& sides);
+
 /// Summary over scenarios. A geomean is undefined where the candidate is not correct while that baseline is right.
 core::Summary summarise(const std::vector<const core::ScenarioResult*>& results);
 

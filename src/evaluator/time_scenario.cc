@@ -60,9 +60,10 @@ bool take_sample(Workbench& bench, const ProblemInfo& problem, Runner& runner, u
   if (const auto failure = side.worker->run(runner.sets, runner.limit_s, elapsed_us, counted))
     return disqualify(runner, failure->verdict, failure->reason), false;
   bench.worker_s += elapsed_us * 1e-6;
-  const Finding finding = bench.switches.timed_outputs
-                              ? bench.oracle.verify(side.name, runner.sets, side.shape.unwritten)
-                              : Finding{.correct = true};
+  const Finding finding =
+      bench.switches.timed_outputs
+          ? bench.oracle.verify(side.name, runner.sets, side.shape.unwritten, side.shape.rounds_to_e4m3)
+          : Finding{.correct = true};
   if (!finding.correct) return disqualify(runner, finding.verdict, finding.reason), false;
   const auto n = static_cast<double>(runner.sets.size());
   runner.lengths_us = lengths_us / n;

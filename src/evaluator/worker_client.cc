@@ -35,7 +35,8 @@ bool is_well_formed(const Json& answer) {
     if (is_number && !value.is_number()) return false;
     if (key.ends_with("_bytes") && !value.is_number_unsigned()) return false;
     if ((key == "supported" || key == "has_plan_lengths") && !value.is_boolean()) return false;
-    if ((key == "reason" || key == "detail" || key == "error") && !value.is_string()) return false;
+    if ((key == "reason" || key == "detail" || key == "error" || key == "error_class") && !value.is_string())
+      return false;
     if ((key == "protections" || key == "versions") && !value.is_object()) return false;
     if (key != "unwritten") continue;
     if (!value.is_array()) return false;
@@ -170,6 +171,7 @@ std::optional<Failure> WorkerClient::shape(const core::Scenario& scenario, const
   result.schedule_bytes = answer.value("schedule_bytes", uint64_t{0});
   result.plan_us = answer.value("plan_ns", 0.0) * 1e-3;
   result.unwritten.clear();
+  result.rounds_to_e4m3 = !implementation_.is_candidate && answer.value("error_class", "") == "e4m3";
   if (!implementation_.is_candidate && answer.contains("unwritten"))
     result.unwritten = answer["unwritten"].get<std::vector<std::string>>();
   return std::nullopt;

@@ -36,6 +36,7 @@ struct ShapeAnswer {
   uint64_t scratch_bytes = 0, state_bytes = 0, schedule_bytes = 0;
   double plan_us = 0;
   std::vector<std::string> unwritten;  ///< outputs that a baseline does not have; empty for candidates
+  bool rounds_to_e4m3 = false;         ///< a baseline that rounds its operands: judged by the limits of that type
 };
 
 class WorkerClient {

@@ -90,16 +90,20 @@ class Oracle {
   void release(const std::string& side);
   /// Fills the sets of a side from a slot, each under a symmetry of its own (seed 0: as they are), outputs poisoned.
   void prepare(const std::string& side, const std::vector<int>& sets, const std::string& slot, uint64_t seed);
-  /// Judges what lies in a set after its call.
+  /// Judges what lies in sets after their calls: the fences around all buffers of the side, then each set's inputs
+  /// and outputs. The worst finding, or the first that is not ok.
   /// `skip`: outputs that this side does not have (a baseline without LSE).
-  Finding verify(const std::string& side, int set, const std::vector<std::string>& skip = {});
+  /// `loose`: it rounds its operands to e4m3, and is judged by the limits of that type.
+  Finding verify(const std::string& side, const std::vector<int>& sets, const std::vector<std::string>& skip = {},
+                 bool loose = false);
   /// True if a side's output bytes in two sets, prepared alike, are the same (determinism).
   bool same_outputs(const std::string& side, int first, int second);
 
  private:
   void fill_inputs(Set& set, const Solved& solved);
-  Finding check_protection(const SideBuffers& side, const Set& set);
-  Finding check_values(const Set& set, const std::vector<std::string>& skip);
+  Finding check_fences(const SideBuffers& side);
+  Finding check_inputs(const Set& set);
+  Finding check_values(const op::Problem& problem, const Set& set, const std::vector<std::string>& skip);
   Finding check_loosely(const Set& set);
 
   void* library_ = nullptr;
@@ -109,6 +113,7 @@ class Oracle {
   uint64_t secret_;
   Counters counters_;
   std::optional<op::Problem> problem_;
+  std::optional<op::Problem> loose_problem_;  ///< the same with the limits of e4m3
   std::map<std::string, Solved> solved_;
   std::map<std::string, SideBuffers> sides_;
 };
