@@ -134,7 +134,8 @@ Setup<T, TK, TO>::Setup(const AttentionRow& row, Arena& arena, cudaStream_t stre
   const float query_size = row.softcap > 0 ? row.softcap / 4 : 1.0f;  // so that the cap matters
   fill_normal<<<2048, 256, 0, stream>>>(Q, total_rows * row.query_heads * row.key_dim, row.id * 8 + 1, query_size);
   fill_normal<<<2048, 256, 0, stream>>>(K, key_rows * row.kv_heads * row.key_dim, row.id * 8 + 2, 1.0f);
-  if (!row.latent) fill_normal<<<2048, 256, 0, stream>>>(V, key_rows * row.kv_heads * row.value_dim, row.id * 8 + 3, 1.0f);
+  if (!row.latent)
+    fill_normal<<<2048, 256, 0, stream>>>(V, key_rows * row.kv_heads * row.value_dim, row.id * 8 + 3, 1.0f);
   if (key_rows > 0) {
     poison_unused<<<static_cast<int>(key_rows), 128, 0, stream>>>(K, row.latent ? nullptr : V, arena.put(used),
                                                                   row.kv_heads, row.key_dim, row.value_dim);
@@ -430,10 +431,10 @@ int run(const std::string& grid, const std::string& baselines, const Options& op
     using Half = __half;
     using Bf16 = __nv_bfloat16;
     using E4m3 = __nv_fp8_e4m3;
-    const Result r = row.dtype == "fp16"       ? run_row<Half, Half, Half>(row, arena, stream, options)
-                     : row.eight_bit_query()   ? run_row<E4m3, E4m3, Bf16>(row, arena, stream, options)
-                     : row.eight_bit_keys()    ? run_row<Bf16, E4m3, Bf16>(row, arena, stream, options)
-                                               : run_row<Bf16, Bf16, Bf16>(row, arena, stream, options);
+    const Result r = row.dtype == "fp16"     ? run_row<Half, Half, Half>(row, arena, stream, options)
+                     : row.eight_bit_query() ? run_row<E4m3, E4m3, Bf16>(row, arena, stream, options)
+                     : row.eight_bit_keys()  ? run_row<Bf16, E4m3, Bf16>(row, arena, stream, options)
+                                             : run_row<Bf16, Bf16, Bf16>(row, arena, stream, options);
     if (r.verdict == "unsupported") {
       std::printf("%d %s unsupported\n", row.id, row.name.c_str());
       continue;

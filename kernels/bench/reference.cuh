@@ -44,7 +44,7 @@ struct ReferenceLayout {
   int query_heads, kv_heads, key_dim, value_dim, window_left, window_right;
   float scale, softcap;
   int64_t total_rows;
-  int value_stride;    ///< columns from a key's value to the next: more than value_dim where values lie in keys
+  int value_stride;  ///< columns from a key's value to the next: more than value_dim where values lie in keys
   int rotary_style, rotary_dim;
   const int* leftpad;
   const float *query_descale, *key_descale, *value_descale;  ///< [member, kv head], or null

@@ -20,12 +20,12 @@ struct AttentionRow {
   int window_left = -1, window_right = -1;
   float softcap = 0.0f;
   bool sink = false;
-  bool packed = false;       ///< rows lie packed
-  bool cache = false;        ///< contiguous cache
-  int page_size = 0;         ///< 0: not paged
-  bool latent = false;       ///< MLA: values are the first columns of the keys
-  bool appends = false;      ///< the last rows' keys are appended by the call
-  int rotary_style = 0;      ///< as KS_ROTARY_*
+  bool packed = false;   ///< rows lie packed
+  bool cache = false;    ///< contiguous cache
+  int page_size = 0;     ///< 0: not paged
+  bool latent = false;   ///< MLA: values are the first columns of the keys
+  bool appends = false;  ///< the last rows' keys are appended by the call
+  int rotary_style = 0;  ///< as KS_ROTARY_*
   int rotary_dim = 0;
   bool leftpad = false;
   float scale = 0.0f;

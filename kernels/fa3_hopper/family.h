@@ -27,6 +27,8 @@ struct Family {
 };
 
 // Each is defined in its family's own source file.
+extern const Family kMlaFamily;      ///< 576/512 latent caches: mla/
+extern const Family kFp8Family;      ///< e4m3 queries, keys and values: fp8/
 extern const Family kForwardFamily;  ///< prefill, and whatever 16-bit call nobody else takes: forward_family.cu
 
 }  // namespace ks::fa3

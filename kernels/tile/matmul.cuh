@@ -17,6 +17,13 @@ __device__ __forceinline__ void matmul_shared(float (&d)[kRegs], uint64_t a, uin
   if constexpr (kType == Element::kF16) ptx::wgmma_m64k16_f16_ss<0>(d, a, b, accumulate);
 }
 
+/// D (+)= A B with both operands in shared memory; B's columns are contiguous.
+template <Element kType, int kRegs>
+__device__ __forceinline__ void matmul_shared_columns(float (&d)[kRegs], uint64_t a, uint64_t b, int accumulate) {
+  if constexpr (kType == Element::kBf16) ptx::wgmma_m64k16_bf16_ss<1>(d, a, b, accumulate);
+  if constexpr (kType == Element::kF16) ptx::wgmma_m64k16_f16_ss<1>(d, a, b, accumulate);
+}
+
 /// D (+)= A B with A in registers; B's columns are contiguous.
 template <Element kType, int kRegs>
 __device__ __forceinline__ void matmul_registers(float (&d)[kRegs], const uint32_t (&a)[4], uint64_t b,
