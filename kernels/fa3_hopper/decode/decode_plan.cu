@@ -1,0 +1,163 @@
+// See decode_plan.h.
+#include "kernels/fa3_hopper/decode/decode_plan.h"
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+
+#include "kernels/attention/parts/online_softmax.cuh"
+
+namespace ks::fa3 {
+namespace {
+
+using attention::KeyLayout;
+
+/// 16-bit queries, keys and values of the same type or e4m3, nothing appended, all strides in units of 16 bytes.
+bool is_handled(const ks_attention_fwd_shape& s) {
+  const bool types = (s.query_dtype == KS_BF16 || s.query_dtype == KS_F16) && s.output_dtype == s.query_dtype &&
+                     (s.kv_dtype == s.query_dtype || s.kv_dtype == KS_E4M3);
+  const bool plain = s.latent_dim == 0 && s.values_in_keys == 0 && s.new_keys == 0 &&
+                     s.rotary_style == KS_ROTARY_NONE && s.key_dim == s.value_dim;
+  const bool sizes = s.batch > 0 && s.query_heads > 0 && s.kv_heads > 0 && s.query_heads % s.kv_heads == 0 &&
+                     s.max_rows > 0 && s.max_keys > 0 && s.total_rows > 0 && s.total_keys > 0 &&
+                     s.total_rows < INT32_MAX && s.total_keys < INT32_MAX && s.scale > 0.0f && s.softcap >= 0.0f &&
+                     s.max_keys < (1 << 24);
+  const int64_t kv_step = s.kv_dtype == KS_E4M3 ? 16 : 8;
+  for (const int64_t stride : {s.key_batch_stride, s.key_row_stride, s.key_head_stride, s.value_batch_stride,
+                               s.value_row_stride, s.value_head_stride}) {
+    if (stride < 0 || stride % kv_step != 0 || stride >= (int64_t{1} << 38)) return false;
+  }
+  for (const int64_t stride : {s.query_batch_stride, s.query_row_stride, s.query_head_stride, s.output_batch_stride,
+                               s.output_row_stride, s.output_head_stride}) {
+    if (stride < 0 || stride % 8 != 0 || stride >= (int64_t{1} << 38)) return false;
+  }
+  return types && plain && sizes && s.max_rows <= 64;
+}
+
+CUtensorMapSwizzle swizzle_of(int slab_bytes) {
+  return slab_bytes == 128  ? CU_TENSOR_MAP_SWIZZLE_128B
+         : slab_bytes == 64 ? CU_TENSOR_MAP_SWIZZLE_64B
+                            : CU_TENSOR_MAP_SWIZZLE_32B;
+}
+
+struct Extent {
+  int64_t count;
+  int64_t stride;  ///< bytes
+  int box;
+};
+
+/// A map over slabs of columns and four further dimensions.
+MapSpec slab_map(int slab_bytes, int element_bytes, const Extent (&extents)[4]) {
+  MapSpec spec{};
+  spec.rank = 5;
+  spec.swizzle = swizzle_of(slab_bytes);
+  spec.dims[0] = spec.box[0] = slab_bytes / element_bytes;
+  for (int i = 0; i < 4; ++i) {
+    spec.dims[i + 1] = static_cast<cuuint64_t>(std::max<int64_t>(extents[i].count, 1));
+    // A dimension of one is never stepped along, but its stride must still be a valid one.
+    spec.strides[i] = static_cast<cuuint64_t>(std::max<int64_t>(extents[i].stride, 16));
+    spec.box[i + 1] = static_cast<cuuint32_t>(extents[i].box);
+  }
+  return spec;
+}
+
+void plan_maps(const ks_attention_fwd_shape& s, const DecodeConfig& config, DecodePlan& plan) {
+  const bool rows_packed = s.rows_layout == KS_ROWS_PACKED;
+  const int ratio = s.query_heads / s.kv_heads;
+  plan.query = slab_map(config.query_slab_bytes(), 2,
+                        {{s.query_heads, 2 * s.query_head_stride, ratio},
+                         {rows_packed ? s.total_rows : s.max_rows, 2 * s.query_row_stride, s.max_rows},
+                         {config.query_slabs(), config.query_slab_bytes(), config.query_slabs()},
+                         {rows_packed ? 1 : s.batch, rows_packed ? 0 : 2 * s.query_batch_stride, 1}});
+  int64_t rows = s.max_keys;
+  int64_t members = s.batch;
+  if (s.kv_layout == KS_KV_PACKED) rows = s.total_keys, members = 1;
+  if (s.kv_layout == KS_KV_PAGED) rows = s.page_size, members = s.page_count;
+  const int bytes = config.e4m3 ? 1 : 2;
+  const auto keys = [&](int64_t row_stride, int64_t head_stride, int64_t batch_stride) {
+    return slab_map(config.slab_bytes(), bytes,
+                    {{rows, bytes * row_stride, plan.params.granule},
+                     {config.slabs(), config.slab_bytes(), config.slabs()},
+                     {s.kv_heads, bytes * head_stride, 1},
+                     {members, bytes * batch_stride, 1}});
+  };
+  plan.key = keys(s.key_row_stride, s.key_head_stride, s.key_batch_stride);
+  plan.value = keys(s.value_row_stride, s.value_head_stride, s.value_batch_stride);
+}
+
+void plan_problem(const ks_attention_fwd_shape& s, attention::AttentionProblem& problem) {
+  const int64_t reach = int64_t{s.max_rows} + s.max_keys;  // a window as wide as this hides nothing
+  const auto window = [&](int keys) { return keys < 0 || keys >= reach ? attention::kUnlimited : keys; };
+  problem = {};
+  problem.batch = s.batch;
+  problem.kv_heads = s.kv_heads;
+  problem.ratio = s.query_heads / s.kv_heads;
+  problem.max_rows = s.max_rows;
+  problem.max_keys = s.max_keys;
+  problem.value_dim = s.value_dim;
+  problem.window_left = window(s.window_left);
+  problem.window_right = window(s.window_right);
+  problem.rows_packed = s.rows_layout == KS_ROWS_PACKED;
+  problem.key_layout = static_cast<KeyLayout>(s.kv_layout);  // same order as KS_KV_*
+  problem.page_size = s.page_size;
+  problem.page_table_stride = s.page_table_stride;
+  problem.scale = s.scale;
+  problem.softcap = s.softcap;
+  problem.output_batch_stride = s.output_batch_stride;
+  problem.output_row_stride = s.output_row_stride;
+  problem.output_head_stride = s.output_head_stride;
+  problem.lse_batch_stride = s.lse_batch_stride;
+  problem.lse_row_stride = s.lse_row_stride;
+  problem.lse_head_stride = s.lse_head_stride;
+}
+
+void plan_terms(const ks_attention_fwd_shape& s, const DecodeConfig& config, DecodeTerms& params) {
+  const bool paged = s.kv_layout == KS_KV_PAGED;
+  const int rows = s.max_rows * params.problem.ratio;
+  params.granule = paged ? std::gcd(s.page_size, DecodeConfig::kBlockKeys) : DecodeConfig::kBlockKeys;
+  params.page_shift = paged && std::has_single_bit(static_cast<unsigned>(s.page_size))
+                          ? std::countr_zero(static_cast<unsigned>(s.page_size))
+                          : -1;
+  params.origin_step = paged ? params.granule : 1;
+  params.query_bytes = rows * 2 * config.dim;
+  params.ratio_reciprocal = 65536u / static_cast<uint32_t>(params.problem.ratio) + 1;
+  params.cap_scale = s.softcap > 0.0f ? s.scale / s.softcap : 0.0f;
+  params.scale_log2 = (s.softcap > 0.0f ? s.softcap : s.scale) * attention::kLog2E;
+  params.has_descale = config.e4m3 && s.has_descale != 0;
+  params.descale_batch_stride = s.descale_batch_stride;
+  params.descale_head_stride = s.descale_head_stride;
+}
+
+/// No more workers than the call can have units.
+void plan_workers(const ks_attention_fwd_shape& s, const DecodeConfig& config, int multiprocessors, DecodePlan& plan) {
+  const int64_t longest = s.max_keys / DecodeConfig::kBlockKeys + 2;
+  const int64_t most_units = longest * s.kv_heads * s.batch;
+  const int64_t places = int64_t{multiprocessors} * config.blocks_per_sm();
+  plan.params.multiprocessors = multiprocessors;
+  plan.params.most_workers = static_cast<int>(std::min(most_units, places));
+  plan.blocks = plan.params.most_workers;
+  plan.columns = config.dim;
+  plan.partial_rows = int64_t{2} * plan.blocks * config.rows();
+  plan.scratch_bytes = static_cast<uint64_t>(plan.partial_rows) * (config.dim + 2) * 4;
+  plan.state_bytes = static_cast<uint64_t>(plan.blocks) * 4;
+}
+
+}  // namespace
+
+bool make_decode_plan(const ks_attention_fwd_shape& s, int multiprocessors, DecodePlan& plan) {
+  if (!is_handled(s)) return false;
+  const int shape = decode_shape(s.key_dim, s.max_rows * (s.query_heads / s.kv_heads));
+  const int64_t most_units = (int64_t{s.max_keys} / DecodeConfig::kBlockKeys + 2) * s.kv_heads * s.batch;
+  if (shape < 0 || most_units >= INT32_MAX) return false;
+  plan.type = s.query_dtype == KS_BF16 ? Element::kBf16 : Element::kF16;
+  plan.e4m3 = s.kv_dtype == KS_E4M3;
+  plan.kernel = decode_kernel_index(shape, plan.type, plan.e4m3);
+  const DecodeConfig config = decode_config(shape, plan.type, plan.e4m3);
+  plan_problem(s, plan.params.problem);
+  plan_terms(s, config, plan.params);
+  plan_workers(s, config, multiprocessors, plan);
+  plan_maps(s, config, plan);
+  return true;
+}
+
+}  // namespace ks::fa3
