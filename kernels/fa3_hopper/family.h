@@ -27,8 +27,10 @@ struct Family {
 };
 
 // Each is defined in its family's own source file.
+extern const Family kDecodeFamily;   ///< few query rows a (member, kv head), 16-bit or e4m3 caches: decode/
 extern const Family kMlaFamily;      ///< 576/512 latent caches: mla/
 extern const Family kFp8Family;      ///< e4m3 queries, keys and values: fp8/
+extern const Family kAppendFamily;   ///< appended keys, rotary, left padding: append/
 extern const Family kForwardFamily;  ///< prefill, and whatever 16-bit call nobody else takes: forward_family.cu
 
 }  // namespace ks::fa3

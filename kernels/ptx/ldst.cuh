@@ -95,6 +95,17 @@ __device__ __forceinline__ void cp_async_16(uint32_t destination, const void* so
                : "memory");
 }
 
+/// Closes a group of this thread's cp.async copies.
+__device__ __forceinline__ void cp_async_commit_group() {
+  asm volatile("cp.async.commit_group;\n" ::: "memory");
+}
+
+/// Waits until at most kPending of this thread's groups have not landed.
+template <int kPending>
+__device__ __forceinline__ void cp_async_wait_group() {
+  asm volatile("cp.async.wait_group %0;\n" ::"n"(kPending) : "memory");
+}
+
 /// One arrival at the barrier once all earlier cp.async of this thread have landed; it counts among those expected.
 __device__ __forceinline__ void cp_async_mbarrier_arrive_noinc(uint32_t barrier) {
   asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];\n" ::"r"(barrier) : "memory");

@@ -40,6 +40,16 @@ __device__ __forceinline__ uint32_t cvt_rn_f16x2(float low, float high) {
   return packed;
 }
 
+/// Four floats to four e4m3 numbers, the first in the lowest byte; beyond 448 they saturate.
+__device__ __forceinline__ uint32_t cvt_rn_e4m3x4(float f0, float f1, float f2, float f3) {
+  uint32_t packed;
+  asm("{\n.reg .b16 low, high;\ncvt.rn.satfinite.e4m3x2.f32 low, %2, %1;\ncvt.rn.satfinite.e4m3x2.f32 high, %4, %3;\n"
+      "mov.b32 %0, {low, high};\n}\n"
+      : "=r"(packed)
+      : "f"(f0), "f"(f1), "f"(f2), "f"(f3));
+  return packed;
+}
+
 /// Bytes of a (numbers 0 to 3) and b (4 to 7), picked by the digits of `selector`, lowest first.
 __device__ __forceinline__ uint32_t prmt(uint32_t a, uint32_t b, uint32_t selector) {
   uint32_t picked;

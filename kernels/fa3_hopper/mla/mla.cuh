@@ -328,34 +328,61 @@ struct Loader {
     return {key - entry * problem.page_size, ptx::ld_global_nc(table + entry)};
   }
 
-  __device__ __forceinline__ void load_slab(const Part& part, int slab, int chunks, BoxPlace own) {
-    const uint32_t barrier = smem.full(k.slot, slab);
-    const uint32_t slot = ptx::cvta_shared(smem.sK[k.slot]) + slab * Smem::KTile::kSlabBytes;
+  /// One box; in a cluster, into both blocks.
+  __device__ __forceinline__ void load_box(uint32_t to, int slab, BoxPlace place, uint32_t barrier) const {
+    if constexpr (kC.cluster > 1) {
+      ptx::cp_async_bulk_tensor_4d_load_multicast(to, &params.key_map, slab * 64, place.key, 0, place.page, barrier,
+                                                  (1 << kC.cluster) - 1, params.key_policy);
+    } else {
+      ptx::cp_async_bulk_tensor_4d_load(to, &params.key_map, slab * 64, place.key, 0, place.page, barrier,
+                                        params.key_policy);
+    }
+  }
+  __device__ __forceinline__ bool is_own(int slab) const { return kC.cluster == 1 || slab % kC.cluster == rank; }
+
+  /// The first half of the value columns is group 0's, the second group 1's; P, in the last slab, is the other's.
+  __device__ __forceinline__ void wait_empty(int slab) const {
+    if (slab == 0) tile::wait(smem.empty(k.slot, 0), k.parity ^ 1);
+    if (slab == Smem::kValueSlabs / 2) tile::wait(smem.empty(k.slot, 1), k.parity ^ 1);
+  }
+
+  /// Brings a block whose keys lie together: one lane does it all. Measured: with all lanes at it, box by box, the load
+  /// warp was late for every block.
+  __device__ __forceinline__ void load_whole_block(BoxPlace place) const {
+    const uint32_t slot = ptx::cvta_shared(smem.sK[k.slot]);
+    if (ptx::elect_one()) {
+#pragma unroll
+      for (int slab = 0; slab < Smem::KTile::kSlabs; ++slab) {
+        wait_empty(slab);
+        const uint32_t barrier = smem.full(k.slot, slab);
+        ptx::mbarrier_arrive_expect_tx(barrier, Smem::KTile::kSlabBytes);
+        if (is_own(slab)) load_box(slot + slab * Smem::KTile::kSlabBytes, slab, place, barrier);
+      }
+    }
+    ptx::sync_warp();
+  }
+
+  /// Brings a block in several boxes.
+  __device__ __forceinline__ void load_scattered_block(int chunks, BoxPlace own) const {
     const int chunk_bytes = params.granule * 128;
-    if (ptx::elect_one()) ptx::mbarrier_arrive_expect_tx(barrier, chunks * chunk_bytes);
-    if (kC.cluster > 1 && slab % kC.cluster != rank) return;
-    for (int i = 0; i < chunks; ++i) {
-      const int key = ptx::shfl(own.key, i);
-      const int page = ptx::shfl(own.page, i);
-      if (!ptx::elect_one()) continue;
-      if constexpr (kC.cluster > 1) {
-        ptx::cp_async_bulk_tensor_4d_load_multicast(slot + i * chunk_bytes, &params.key_map, slab * 64, key, 0, page,
-                                                    barrier, (1 << kC.cluster) - 1, params.key_policy);
-      } else {
-        ptx::cp_async_bulk_tensor_4d_load(slot + i * chunk_bytes, &params.key_map, slab * 64, key, 0, page, barrier,
-                                          params.key_policy);
+    const uint32_t slot = ptx::cvta_shared(smem.sK[k.slot]);
+#pragma unroll 1
+    for (int slab = 0; slab < Smem::KTile::kSlabs; ++slab) {
+      wait_empty(slab);
+      const uint32_t barrier = smem.full(k.slot, slab);
+      if (ptx::elect_one()) ptx::mbarrier_arrive_expect_tx(barrier, chunks * chunk_bytes);
+      for (int i = 0; i < chunks && is_own(slab); ++i) {
+        const BoxPlace place = {ptx::shfl(own.key, i), ptx::shfl(own.page, i)};
+        if (ptx::elect_one()) load_box(slot + slab * Smem::KTile::kSlabBytes + i * chunk_bytes, slab, place, barrier);
       }
     }
   }
 
   __device__ __forceinline__ void load_block(const Part& part, int block, BoxPlace own) {
-    const int chunks = chunks_of(part, block * kBlockKeys);
-#pragma unroll 1
-    for (int slab = 0; slab < Smem::KTile::kSlabs; ++slab) {
-      // The first half of the value columns is group 0's, the second group 1's; P, in the last slab, is the other's.
-      if (slab == 0) tile::wait(smem.empty(k.slot, 0), k.parity ^ 1);
-      if (slab == Smem::kValueSlabs / 2) tile::wait(smem.empty(k.slot, 1), k.parity ^ 1);
-      load_slab(part, slab, chunks, own);
+    if (params.granule == kBlockKeys) {
+      load_whole_block({ptx::shfl(own.key, 0), ptx::shfl(own.page, 0)});
+    } else {
+      load_scattered_block(chunks_of(part, block * kBlockKeys), own);
     }
     k.advance();
   }
@@ -365,11 +392,13 @@ struct Loader {
     if (block >= part.first_block + part.blocks) return;
     const int chunks = chunks_of(part, block * kBlockKeys);
     for (int i = 0; i < chunks; ++i) {
-      const int key = ptx::shfl(own.key, i);
-      const int page = ptx::shfl(own.page, i);
+      const BoxPlace place = {ptx::shfl(own.key, i), ptx::shfl(own.page, i)};
       if (!ptx::elect_one()) continue;
-      for (int slab = rank; slab < Smem::KTile::kSlabs; slab += kC.cluster) {
-        ptx::cp_async_bulk_prefetch_tensor_4d(&params.key_map, slab * 64, key, 0, page);
+#pragma unroll
+      for (int slab = 0; slab < Smem::KTile::kSlabs; ++slab) {
+        if (is_own(slab)) {
+          ptx::cp_async_bulk_prefetch_tensor_4d(&params.key_map, slab * 64, place.key, 0, place.page);
+        }
       }
     }
   }

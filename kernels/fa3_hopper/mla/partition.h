@@ -30,7 +30,11 @@ KS_HOST_DEVICE Partition share_out(int total, int longest, int units, int worker
   Partition best = {quantum, 0};
   if (total != units * longest || units == 0) return best;
   int best_cost = 16 * quantum + kPartCost + sum_cost * (divide_up(longest, quantum) + 1);
-  for (int parts = 1; parts <= longest && parts * units <= (workers > units ? workers : units); ++parts) {
+  const int most = workers > units ? workers / units : 1;
+  const int close = longest / shortest;  // where cutting and summing cost the same
+  for (int i = 0; i < 6; ++i) {
+    const int parts = i < 2 ? i + 1 : i == 5 ? most : close + i - 3;
+    if (parts < 1 || parts > longest || parts > most) continue;
     const int cut = divide_up(longest, parts);
     const int rounds = divide_up(units * divide_up(longest, cut), workers);
     const int cost = rounds * (16 * cut + kPartCost) - kPartCost + (parts > 1 ? sum_cost * (parts + 1) : 0);
