@@ -135,6 +135,13 @@ TEST(TextTable, ShortensWordsToFitTheWidth) {
   EXPECT_EQ(table.text(20), "name            time\na_very_long_s…  12.5\n");
 }
 
+TEST(TextTable, GoesRowByRowWhereColumnsWouldBeTooNarrowToRead) {
+  TextTable table({"scenario", "verdict", "reason"});
+  table.add({"a_very_long_scenario_name", "wrong", "row 3 is off by more than the limit"});
+  EXPECT_EQ(table.text(24), "a_very_long_scenario_name\n  verdict: wrong\n  reason: row 3 is off\n"
+                            "    by more than the\n    limit\n");
+}
+
 TEST(NearestWord, FindsATypoAndNothingForAnotherWord) {
   EXPECT_EQ(nearest_word("geomaen", {"geomean", "worst"}), "geomean");
   EXPECT_EQ(nearest_word("zzzzzz", {"geomean", "worst"}), "");

@@ -31,7 +31,55 @@ bool is_numeric(const std::string& cell) {
                            cell[0] == '[' || cell[0] == '(');
 }
 
+constexpr size_t kLeastFirst = 12;  ///< the first column says what a row is about
+constexpr size_t kLeastColumn = 6;
+
+/// Narrows the widest columns until a line fits. False where that would leave nothing to read.
+bool narrow(std::vector<size_t>& widths, size_t width) {
+  size_t total = 2 * (widths.size() - 1);
+  for (size_t w : widths) total += w;
+  for (; total > width; --total) {
+    size_t* widest = nullptr;
+    for (size_t c = 0; c < widths.size(); ++c)
+      if (widths[c] > (c == 0 ? kLeastFirst : kLeastColumn) && (widest == nullptr || widths[c] > *widest))
+        widest = &widths[c];
+    if (widest == nullptr) return false;
+    --*widest;
+  }
+  return true;
+}
+
+/// `label` and the words of `text` in lines of at most `width` columns, all but the first indented; a longer word has a
+/// line of its own.
+std::string wrapped(const std::string& label, const std::string& text, size_t width) {
+  std::string result, line = label;
+  bool is_fresh = true;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(' ', begin), text.size());
+    const std::string word = text.substr(begin, end - begin);
+    if (!is_fresh && columns(line) + 1 + columns(word) > width) {
+      result += line + "\n";
+      line = "    " + word;
+    } else {
+      line += (is_fresh ? "" : " ") + word;
+    }
+    is_fresh = false;
+    begin = end + 1;
+  }
+  return result + line + "\n";
+}
+
 }  // namespace
+
+std::string TextTable::row_by_row(size_t width) const {
+  std::string result;
+  for (const auto& row : rows_)
+    for (size_t c = 0; c < std::min(header_.size(), row.size()); ++c) {
+      if (row[c].empty()) continue;
+      result += wrapped(c == 0 ? "" : "  " + header_[c] + ": ", row[c], width);
+    }
+  return result;
+}
 
 std::string TextTable::text(size_t width) const {
   const size_t count = header_.size();
@@ -43,14 +91,7 @@ std::string TextTable::text(size_t width) const {
       widths[c] = std::max(widths[c], columns(row[c]));
       numeric[c] += is_numeric(row[c]) || row[c].empty() || row[c] == "—";
     }
-  size_t total = 2 * (count - 1);
-  for (size_t w : widths) total += w;
-  while (width > 0 && total > width) {
-    const auto widest = std::max_element(widths.begin(), widths.end());
-    if (*widest <= 6) break;
-    --*widest;
-    --total;
-  }
+  if (width > 0 && !narrow(widths, width)) return row_by_row(width);
   const auto line = [&](const std::vector<std::string>& row) {
     std::string result;
     for (size_t c = 0; c < count; ++c) {

@@ -11,10 +11,13 @@ class TextTable {
  public:
   explicit TextTable(std::vector<std::string> header) : header_(std::move(header)) {}
   void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
-  /// The table, each line at most `width` columns where the cells can be shortened to fit (the widest word column is).
+  /// The table, each line at most `width` columns: the widest columns are shortened to fit. Where that would leave
+  /// nothing to read, row by row instead, a line for each cell.
   std::string text(size_t width = 0) const;
 
  private:
+  std::string row_by_row(size_t width) const;
+
   std::vector<std::string> header_;
   std::vector<std::vector<std::string>> rows_;
 };
