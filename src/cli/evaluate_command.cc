@@ -1,4 +1,6 @@
 // kernelseek evaluate CANDIDATE: build, check, time, table.
+#include <unistd.h>
+
 #include <csignal>
 #include <cstdio>
 
@@ -65,8 +67,28 @@ bool evaluate_through_run(const EvaluateOptions& options) {
   return true;
 }
 
+/// Throws before anything was measured where a record could not be written there afterwards.
+void check_writable(const base::fs::path& path) {
+  if (base::fs::is_directory(path)) throw Error("{}: is a folder; --out names a file", path.string());
+  const base::fs::path probe = path.string() + ".probe";
+  base::write_file_atomically(probe, "");
+  base::fs::remove(probe);
+}
+
+/// Writes the record; where that fails after all (a disk that filled up meanwhile) it is kept among the temporary files.
+void keep_record(const core::Evaluation& evaluation, const std::string& path) {
+  try {
+    core::write_evaluation(evaluation, path);
+  } catch (const Error& error) {
+    const auto elsewhere = base::fs::temp_directory_path() / fmt::format("kernelseek-record-{}.json", ::getpid());
+    core::write_evaluation(evaluation, elsewhere);
+    throw Error("{}; the record is kept as {}", error.what(), elsewhere.string());
+  }
+}
+
 void evaluate_command(EvaluateOptions& options) {
   if (evaluate_through_run(options)) return;
+  if (!options.out.empty()) check_writable(options.out);
   if (!options.goal.empty()) check_goal(options.goal);
   if (!options.resume.empty()) options.request.resume = core::read_evaluation(options.resume);
   std::signal(SIGINT, [](int) { interrupted = true; });
@@ -75,13 +97,13 @@ void evaluate_command(EvaluateOptions& options) {
   options.request.progress = show_progress;
   const core::Evaluation evaluation = evaluator::evaluate(options.request);
   end_progress();
-  if (!options.out.empty()) core::write_evaluation(evaluation, options.out);
   if (options.json)
     fmt::print("{}\n", core::to_json(evaluation).dump(1, ' ', false, Json::error_handler_t::replace));
   else
     fmt::print("{}", evaluator::evaluation_table(evaluation, base::terminal_width()));
   if (!options.goal.empty() && !options.json)
     fmt::print("goal {}: {}\n", options.goal, goal_is_met(options.goal, evaluation) ? "met" : "not met");
+  if (!options.out.empty()) keep_record(evaluation, options.out);
   if (interrupted && !options.out.empty()) fmt::print("interrupted; go on with: --resume {}\n", options.out);
   exit_code() = code_of(evaluation, options.goal);
 }
@@ -105,6 +127,11 @@ void add_evaluate_command(CLI::App& app) {
                       "Baselines to compare with (repeat), candidate:PATH, or none; default: every installed one");
   command->add_option("--threads", request.threads, "CPU threads for everyone; 0: every core")->capture_default_str();
   command->add_option("--time-budget", request.time_budget_s, "Seconds after the build; 0: as needed")
+      ->capture_default_str();
+  command->add_option("--prebuilt", request.prebuilt,
+                      "Folder of the candidate as built elsewhere from the same sources (builds/HASH of the cache there)");
+  command->add_option("--timing", request.timing,
+                      "blocks: other inputs in every call, caches cold; warm: one set of buffers called again and again")
       ->capture_default_str();
   command->add_option("--goal", options->goal, "Goal expression, e.g. \"geomean >= 1.0 and correct == all\"");
   command->add_option("--out", options->out, "Write the record to this file");

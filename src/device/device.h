@@ -57,8 +57,12 @@ class Device {
   virtual Json describe() const = 0;
   /// The sets of a timed block together must exceed this, so that no input is in cache when its call begins.
   virtual uint64_t cold_bytes() const = 0;
+  /// Before a timed block: takes back what an earlier call may have asked of the caches.
+  virtual void settle() {}
+  /// Clocks, power and what holds them down, now; empty where the device has nothing to say.
+  virtual Json state() const { return Json::object(); }
 
-  /// Memory for a worker, 4096-byte aligned; the worker sees it read-only unless `worker_may_write`.
+  /// Memory for a worker (ks::Error "out of memory: …" where there is too little), 4096-byte aligned; the worker sees it read-only unless `worker_may_write`.
   virtual int allocate(uint64_t bytes, bool worker_may_write) = 0;
   virtual void release(int arena) = 0;
   virtual Share share(int arena) const = 0;
@@ -67,8 +71,8 @@ class Device {
   virtual void download(Span from, void* to) = 0;
   /// Fills with a word; offset and bytes are multiples of 4.
   virtual void fill(Span span, uint32_t word) = 0;
-  /// True if every word still is `word`.
-  virtual bool holds(Span span, uint32_t word) = 0;
+  /// True if every word of every span still is `word`.
+  virtual bool holds(const std::vector<Span>& spans, uint32_t word) = 0;
   virtual uint64_t hash(Span span, uint64_t seed) = 0;
 
   /// Inputs of the tensor `index` of `problem`, moved from `from` to `to` under a symmetry.

@@ -253,10 +253,10 @@ std::vector<std::string> undefined_names(const Workshop& shop) {
 Json summary_of(const Build& build, const std::string& library_hash) {
   Json kernels = Json::array();
   for (const auto& kernel : build.ptxas) kernels.push_back(to_json(kernel));
-  return {{"hash", build.hash},         {"library_hash", library_hash},
-          {"compiler", build.compiler}, {"seconds", build.seconds},
-          {"log", build.log},           {"ptxas", kernels},
-          {"imports", build.imports}};
+  return {{"hash", build.hash},         {"source_hash", build.source_hash},
+          {"compiler", build.compiler}, {"library_hash", library_hash},
+          {"seconds", build.seconds},   {"log", build.log},
+          {"ptxas", kernels},           {"imports", build.imports}};
 }
 
 /// Puts a finished build where the next call finds it, whole or not at all.
@@ -282,6 +282,38 @@ void keep_in_cache(Build& build, const Workshop& shop, const fs::path& place) {
   build.shared_object = (place / "candidate.so").string();
 }
 
+/// What build.json says of a build beside its hashes.
+void read_summary(const Json& summary, Build& build) {
+  build.log = summary.at("log");
+  build.seconds = summary.at("seconds");
+  build.imports = summary.at("imports").get<std::vector<std::string>>();
+  for (const auto& kernel : summary.at("ptxas"))
+    build.ptxas.push_back({kernel.at("name"), kernel.at("arch"), kernel.at("registers"), kernel.at("stack_bytes"),
+                           kernel.at("spill_store_bytes"), kernel.at("spill_load_bytes"), kernel.at("smem_bytes"),
+                           kernel.at("wgmma_serialized")});
+}
+
+/// A build of another machine, from the same sources and flags. Throws where it is not that.
+void take_prebuilt(const fs::path& place, Build& build) {
+  for (const char* name : {"build.json", "candidate.so"})
+    if (!fs::exists(place / name)) throw Error("{}: {} is not there; a built candidate has both", place.string(), name);
+  try {
+    const Json summary = base::read_json_file((place / "build.json").string());
+    if (summary.at("source_hash") != build.source_hash)
+      throw Error("{}: was built from other sources or flags than the candidate's; build it anew from these",
+                  place.string());
+    if (summary.at("library_hash") != base::sha256_hex(base::read_file(place / "candidate.so")))
+      throw Error("{}: candidate.so is not the file that build.json was written for", place.string());
+    build.hash = summary.at("hash");
+    build.compiler = summary.at("compiler");
+    read_summary(summary, build);
+  } catch (const nlohmann::json::exception& e) {
+    throw Error("{}: {}", (place / "build.json").string(), e.what());
+  }
+  build.ok = build.cached = build.prebuilt = true;
+  build.shared_object = fs::absolute(place / "candidate.so").string();
+}
+
 /// The build of an earlier call; false if there is none, or if its file is not what was kept.
 bool take_from_cache(const fs::path& place, Build& build) {
   if (!fs::exists(place / "build.json") || !fs::exists(place / "candidate.so")) return false;
@@ -291,13 +323,7 @@ bool take_from_cache(const fs::path& place, Build& build) {
       fs::remove_all(place);
       return false;
     }
-    build.log = summary.at("log");
-    build.seconds = summary.at("seconds");
-    build.imports = summary.at("imports").get<std::vector<std::string>>();
-    for (const auto& kernel : summary.at("ptxas"))
-      build.ptxas.push_back({kernel.at("name"), kernel.at("arch"), kernel.at("registers"), kernel.at("stack_bytes"),
-                             kernel.at("spill_store_bytes"), kernel.at("spill_load_bytes"), kernel.at("smem_bytes"),
-                             kernel.at("wgmma_serialized")});
+    read_summary(summary, build);
   } catch (const std::exception&) {
     fs::remove_all(place);
     return false;
@@ -324,19 +350,25 @@ std::string find_nvcc() {
   return "";
 }
 
-Build build_candidate(const Candidate& candidate, const std::string& device, int threads) {
+Build build_candidate(const Candidate& candidate, const std::string& device, int threads, const std::string& prebuilt) {
   KS_CHECK(candidate.command.empty(), "a worker folder is not built");
   if (candidate.device != device)
     throw Error("{}: is for device {}, but device {} was asked for; pass --device {}", candidate.path, candidate.device,
                 device, candidate.device);
-  const Toolchain tools = toolchain_for(candidate, device);
   const auto includes = include_folders(candidate);
-  // Everything that can change the binary is in the hash.
   const auto files = find_dependencies(candidate, includes);
-  std::vector<std::string> settings = {tools.version, processor()};
-  for (const auto* list : {&tools.compile_flags, &tools.link_flags, &candidate.flags, &candidate.libs})
-    settings.insert(settings.end(), list->begin(), list->end());
   Build build;
+  std::vector<std::string> own = {device, candidate.arch};
+  for (const auto* list : {&candidate.flags, &candidate.libs}) own.insert(own.end(), list->begin(), list->end());
+  build.source_hash = hash_dependencies(candidate, files, own);
+  if (!prebuilt.empty()) return take_prebuilt(prebuilt, build), build;
+  const Toolchain tools = toolchain_for(candidate, device);
+  // Everything that can change the binary is in the hash; nvcc's code is for the GPU that the flags name.
+  std::vector<std::string> settings = {tools.version, device == "cuda" ? "any processor" : processor()};
+  for (const auto* list : {&tools.compile_flags, &tools.link_flags, &candidate.flags, &candidate.libs})
+    for (const auto& word : *list)
+      // Where the driver's stub lies says nothing of the binary.
+      if (list != &tools.link_flags || !word.starts_with("-L")) settings.push_back(word);
   build.hash = hash_dependencies(candidate, files, settings);
   build.compiler = tools.version;
   const fs::path place = base::cache_folder() / "builds" / build.hash;

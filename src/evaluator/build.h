@@ -23,6 +23,8 @@ struct Build {
   bool ok = false;
   std::string shared_object;  ///< path of the shared object
   std::string hash;           ///< of the sources and all else; the binary carries it as ks_source_hash
+  std::string source_hash;    ///< of the sources and flags alone: what a binary from another machine must be of
+  bool prebuilt = false;      ///< taken from a folder that was built elsewhere
   std::string log;            ///< of a failed build: the first errors; else warnings, shortened
   std::string compiler;       ///< version line
   double seconds = 0;         ///< of the compilation (the original one, where cached)
@@ -34,7 +36,10 @@ struct Build {
 
 /// Compiles and links, or takes the result from the cache. A candidate that does not compile is a Build that is not
 /// ok; ks::Error is thrown where no compiler is found or nothing can be written.
-Build build_candidate(const Candidate& candidate, const std::string& device, int threads);
+/// `prebuilt`: a folder with candidate.so and build.json as the cache keeps them, built elsewhere from these very
+/// sources; then no compiler is needed, and ks::Error says what differs where it is not that.
+Build build_candidate(const Candidate& candidate, const std::string& device, int threads,
+                      const std::string& prebuilt = "");
 
 /// Kernels in ptxas's verbose output.
 std::vector<PtxasKernel> parse_ptxas(const std::string& log);

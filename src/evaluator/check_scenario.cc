@@ -40,6 +40,7 @@ std::vector<Trial> plan_trials(const ProblemInfo& problem, uint64_t seed) {
 /// Gets a side ready: shape, buffers, mapping. False if it cannot take part.
 bool open_side(Workbench& bench, Contender& side, const core::Scenario& scenario, const ProblemInfo& problem) {
   side.result = core::Side{};
+  if (side.known) return false;
   if (const auto failure = side.worker->shape(scenario, problem, side.shape)) return fail(side.result, *failure), false;
   side.result.plan_us = side.shape.plan_us;
   if (!side.shape.supported) {

@@ -17,6 +17,7 @@
 #include "evaluator/judge_scenario.h"
 #include "evaluator/operators.h"
 #include "evaluator/provenance.h"
+#include "evaluator/resume.h"
 #include "evaluator/score.h"
 
 namespace ks::evaluator {
@@ -32,6 +33,7 @@ struct Evaluator {
   std::vector<Contender> contenders;
   std::vector<Baseline> groups;  ///< baselines that are the best of others
   std::vector<double> aa_logs;
+  CarriedRatios carried;
   int threads = 1;
   int64_t start_ns = base::monotonic_ns();
   int64_t judging_ns = start_ns;  ///< when everything was built: from here the time budget runs
@@ -76,7 +78,7 @@ void choose_scenarios(Evaluator& evaluator, const std::string& operator_name) {
   record.grid_name = evaluator.grid.name;
   record.grid_hash = evaluator.grid.hash;
   record.device = request.device;
-  record.timing = request.check_only ? "none" : "blocks";
+  record.timing = request.check_only ? "none" : request.timing;
 }
 
 /// Builds and inspects the candidate. False: refused, and the record says why.
@@ -107,10 +109,12 @@ bool admit_candidate(Evaluator& evaluator, Implementation& implementation) {
   }
   evaluator.tell("build", "", 0);
   const Build build =
-      run_stage(evaluator, "build", [&] { return build_candidate(candidate, request.device, evaluator.threads); });
+      run_stage(evaluator, "build", [&] { return build_candidate(candidate, request.device, evaluator.threads, request.prebuilt); });
   record.candidate_hash = build.hash;
   record.build = {
-      {"log", build.log}, {"cached", build.cached}, {"seconds", build.seconds}, {"compiler", build.compiler}};
+      {"log", build.log},           {"cached", build.cached},          {"seconds", build.seconds},
+      {"compiler", build.compiler}, {"source_hash", build.source_hash}};
+  if (build.prebuilt) record.build["prebuilt"] = true;
   if (!build.ok) {
     record.outcome = "build_failed";
     record.outcome_reason = build.log;
@@ -211,6 +215,23 @@ Effort effort_of(const Evaluator& evaluator, size_t index) {
   return effort;
 }
 
+/// Baselines that an earlier record has, and groups of baselines.
+void add_known_and_groups(Evaluator& evaluator, core::ScenarioResult& result) {
+  if (const auto* known = evaluator.request.resume ? known_result(*evaluator.request.resume, result.name) : nullptr)
+    merge_baselines(*known, result, evaluator.carried);
+  for (const auto& group : evaluator.groups) {
+    const core::Side best = best_member(group.members, result.baselines);
+    result.baselines[group.name] = best;
+    auto& ratios = evaluator.carried[result.name];
+    // The ratio of a member that was timed with an earlier record is the group's too.
+    const auto known = ratios.find(best.reason.substr(0, best.reason.find(':')));
+    if (known != ratios.end())
+      ratios[group.name] = known->second;
+    else
+      ratios.erase(group.name);
+  }
+}
+
 /// Moves what the sides found into the record.
 void keep_results(Evaluator& evaluator, const core::Scenario& scenario, const ProblemInfo& problem) {
   core::ScenarioResult result;
@@ -228,6 +249,7 @@ void keep_results(Evaluator& evaluator, const core::Scenario& scenario, const Pr
                                        *side.result.time_us, *result.bound_us);
       side.result.verdict = core::Verdict::kSuspect;
     }
+    if (side.known) continue;
     if (side.name == "candidate")
       result.candidate = side.result;
     else if (side.name == "aa")
@@ -235,8 +257,7 @@ void keep_results(Evaluator& evaluator, const core::Scenario& scenario, const Pr
     else
       result.baselines[side.name] = side.result;
   }
-  for (const auto& group : evaluator.groups)
-    result.baselines[group.name] = best_member(group.members, result.baselines);
+  add_known_and_groups(evaluator, result);
   if (twin != nullptr && twin->verdict == core::Verdict::kCorrect && !twin->samples_us.empty() &&
       !result.candidate.samples_us.empty()) {
     core::ScenarioResult pair = result;
@@ -247,17 +268,44 @@ void keep_results(Evaluator& evaluator, const core::Scenario& scenario, const Pr
   evaluator.record.scenarios.push_back(std::move(result));
 }
 
-/// A record to resume: scenarios that it has for all sides are taken over.
-const core::ScenarioResult* already_judged(const Evaluator& evaluator, const core::Scenario& scenario) {
-  if (!evaluator.request.resume) return nullptr;
-  for (const auto& result : evaluator.request.resume->scenarios) {
-    if (result.name != scenario.name || result.candidate.verdict == core::Verdict::kNotRun) continue;
-    bool complete = true;
-    for (const auto& side : evaluator.contenders)
-      complete &= side.name == "candidate" || side.name == "aa" || result.baselines.contains(side.name);
-    return complete ? &result : nullptr;
+/// Takes a scenario from the record that is resumed, as far as it is there. True: nothing of it is left to do.
+bool take_known(Evaluator& evaluator, const core::Scenario& scenario) {
+  const auto* known = evaluator.request.resume ? known_result(*evaluator.request.resume, scenario.name) : nullptr;
+  bool complete = known != nullptr;
+  for (auto& side : evaluator.contenders) {
+    const bool is_baseline = side.name != "candidate" && side.name != "aa";
+    side.known = known != nullptr && is_baseline && knows_baseline(*known, side.name);
+    complete &= side.known || !is_baseline;
   }
-  return nullptr;
+  if (complete) carry_whole(*known, evaluator.record, evaluator.carried);
+  return complete;
+}
+
+/// A scenario that nothing was found out about.
+void skip_scenario(Evaluator& evaluator, const core::Scenario& scenario, const std::string& reason) {
+  const auto* known = evaluator.request.resume ? known_result(*evaluator.request.resume, scenario.name) : nullptr;
+  if (known != nullptr) return carry_whole(*known, evaluator.record, evaluator.carried);
+  core::ScenarioResult skipped{.id = scenario.id, .name = scenario.name, .category = scenario.category};
+  skipped.candidate.reason = reason;
+  skipped.values = scenario.values;
+  evaluator.record.scenarios.push_back(std::move(skipped));
+}
+
+/// Checks and times one scenario. What does not fit into memory is not run; the rest goes on.
+void judge_scenario(Evaluator& evaluator, Workbench& bench, const core::Scenario& scenario, int index) {
+  try {
+    evaluator.tell("check", scenario.name, index);
+    const ProblemInfo problem = bench.oracle.problem(scenario);
+    run_stage(evaluator, "check", [&] { check_scenario(bench, scenario, problem); });
+    // From here the outputs of the sides that are left are right; only speed is open.
+    evaluator.tell("time", scenario.name, index);
+    if (!evaluator.request.check_only) run_stage(evaluator, "time", [&] { time_scenario(bench, scenario, problem); });
+    keep_results(evaluator, scenario, problem);
+    if (!bench.clocks.empty()) evaluator.record.provenance["clocks"][scenario.name] = bench.clocks;
+  } catch (const OutOfMemory& e) {
+    skip_scenario(evaluator, scenario, e.what());
+  }
+  for (auto& side : evaluator.contenders) side.worker->unmap();
 }
 
 void judge_scenarios(Evaluator& evaluator) {
@@ -270,33 +318,23 @@ void judge_scenarios(Evaluator& evaluator) {
   bench.switches = {evaluator.on("hostile_inputs"), evaluator.on("timed_outputs")};
   bench.cancel = evaluator.request.cancel;
   bench.host_overhead_us = run_stage(evaluator, "start", [&] { return measure_overhead(evaluator); });
+  bench.asking_us = bench.host_overhead_us;
+  bench.warm = evaluator.request.timing == "warm";
   if (bench.on_gpu) bench.host_overhead_us = 0;  // the device's timer does not count it
   evaluator.record.provenance["host_overhead_us"] = bench.host_overhead_us;
   evaluator.record.provenance["device"] = oracle.device();
+  if (evaluator.request.resume) check_resumable(*evaluator.request.resume, evaluator.record);
   for (size_t i = 0; i < evaluator.scenarios.size(); ++i) {
     const core::Scenario& scenario = evaluator.scenarios[i];
-    if (const auto* known = already_judged(evaluator, scenario)) {
-      evaluator.record.scenarios.push_back(*known);
-      continue;
-    }
+    if (take_known(evaluator, scenario)) continue;
     const bool out_of_time =
         evaluator.request.time_budget_s > 0 && evaluator.judging_s() > evaluator.request.time_budget_s;
     if (out_of_time || evaluator.cancelled()) {
-      core::ScenarioResult skipped{.id = scenario.id, .name = scenario.name, .category = scenario.category};
-      skipped.candidate.reason = evaluator.cancelled() ? "interrupted" : "the time budget was spent";
-      skipped.values = scenario.values;
-      evaluator.record.scenarios.push_back(std::move(skipped));
+      skip_scenario(evaluator, scenario, evaluator.cancelled() ? "interrupted" : "the time budget was spent");
       continue;
     }
     bench.effort = effort_of(evaluator, i);
-    evaluator.tell("check", scenario.name, static_cast<int>(i));
-    const ProblemInfo problem = oracle.problem(scenario);
-    run_stage(evaluator, "check", [&] { check_scenario(bench, scenario, problem); });
-    // From here the outputs of the sides that are left are right; only speed is open.
-    evaluator.tell("time", scenario.name, static_cast<int>(i));
-    if (!evaluator.request.check_only) run_stage(evaluator, "time", [&] { time_scenario(bench, scenario, problem); });
-    keep_results(evaluator, scenario, problem);
-    for (auto& side : evaluator.contenders) side.worker->unmap();
+    judge_scenario(evaluator, bench, scenario, static_cast<int>(i));
   }
   evaluator.record.stage_s["in_oracle"] = oracle.solving_s();
   evaluator.record.stage_s["in_workers"] = bench.worker_s;
@@ -318,6 +356,8 @@ core::Evaluation evaluate(const Request& request) {
   if (!request.counters_off.empty()) record.provenance["counters_off"] = request.counters_off;
   // Compile in a clean folder and look at what came out: most mistakes end here.
   Implementation candidate;
+  if (request.timing != "blocks" && request.timing != "warm")
+    throw Error("--timing {}: it is \"blocks\" or \"warm\"", request.timing);
   const bool admitted = admit_candidate(evaluator, candidate);
   if (admitted) {
     // Everybody gets a process of their own; none of them holds an answer or a clock that counts.
@@ -327,7 +367,12 @@ core::Evaluation evaluate(const Request& request) {
     record.outcome = "judged";
   }
   // Nothing is measured from here on.
-  score_evaluation(record, evaluator.aa_logs);
+  if (request.resume && record.outcome == "judged") keep_the_rest(*request.resume, record, evaluator.carried);
+  score_evaluation(record, evaluator.aa_logs, evaluator.carried);
+  if (request.resume && !record.summary.aa_median) {
+    record.summary.aa_median = request.resume->summary.aa_median;
+    record.summary.aa_p95 = request.resume->summary.aa_p95;
+  }
   if (evaluator.cancelled()) record.outcome_reason = "interrupted; go on with --resume";
   record.wall_s = evaluator.elapsed_s();
   return record;

@@ -20,6 +20,7 @@ struct Contender {
   std::unique_ptr<WorkerClient> worker;
   core::Side result;  ///< of the current scenario
   ShapeAnswer shape;  ///< of the current scenario
+  bool known = false;  ///< an earlier record has it in the current scenario
 };
 
 /// How much work is spent, and what may be skipped.
@@ -48,6 +49,9 @@ struct Workbench {
   uint64_t seed = 0;  ///< secret, of this evaluation
   const std::atomic<bool>* cancel = nullptr;
   Switches switches;
+  bool warm = false;      ///< a block is calls on one set, caches warm: for comparison with other people's figures
+  double asking_us = 0;   ///< of an empty block by our clock, also on a GPU
+  Json clocks = Json::object();  ///< of the current scenario: by side, what the device said after each sample
   double worker_s = 0;  ///< spent in candidates and baselines (not the evaluator's own share)
   bool cancelled() const { return cancel != nullptr && cancel->load(); }
 };

@@ -31,6 +31,8 @@ Json OracleClient::ask(const Json& request, std::vector<int>* fds) {
     throw Error("the oracle process ended while answering \"{}\" ({})", request["do"].get<std::string>(),
                 base::describe_exit(child_->kill()));
   if (fds != nullptr) *fds = message->fds;
+  const std::string error = message->body.value("error", "");
+  if (error.starts_with("out of memory")) throw OutOfMemory(error);
   if (!message->body.value("ok", false)) throw Error("{}", message->body.value("error", "the oracle failed"));
   return message->body;
 }
@@ -80,20 +82,21 @@ Layout OracleClient::lay_out(const std::string& side, int count, uint64_t scratc
 }
 
 void OracleClient::prepare(const std::string& side, const std::vector<int>& sets, const std::string& slot,
-                           uint64_t seed) {
-  ask({{"do", "prepare"}, {"side", side}, {"sets", sets}, {"slot", slot}, {"seed", seed}});
+                           uint64_t seed, bool timed) {
+  ask({{"do", "prepare"}, {"side", side}, {"sets", sets}, {"slot", slot}, {"seed", seed}, {"timed", timed}});
 }
 
 Finding OracleClient::verify(const std::string& side, const std::vector<int>& sets,
-                             const std::vector<std::string>& skip, bool loose) {
-  const Json answer = ask({{"do", "verify"}, {"side", side}, {"sets", sets}, {"skip", skip}, {"loose", loose}});
+                             const std::vector<std::string>& skip, bool loose, bool timed) {
+  const Json answer = ask({{"do", "verify"}, {"side", side}, {"sets", sets}, {"skip", skip}, {"loose", loose}, {"timed", timed}});
   const auto number = [&](const char* key) {
     return answer[key].is_null() ? std::numeric_limits<double>::infinity() : answer[key].get<double>();
   };
   return {answer["correct"].get<bool>(),
           core::parse_verdict(answer["verdict"].get<std::string>()),
           answer["reason"].get<std::string>(),
-          {number("worst"), number("mean"), number("limit")}};
+          {number("worst"), number("mean"), number("limit")},
+          answer.value("state", Json::object())};
 }
 
 bool OracleClient::same_outputs(const std::string& side, int first, int second) {

@@ -28,12 +28,19 @@ struct Layout {
   void close_fds();
 };
 
+/// A scenario that does not fit into the device's (or the oracle's) memory; the others may.
+class OutOfMemory : public Error {
+ public:
+  using Error::Error;
+};
+
 /// What verification found.
 struct Finding {
   bool correct = false;
   core::Verdict verdict = core::Verdict::kWrong;
   std::string reason;
   core::RowError error;
+  Json state = Json::object();  ///< of the device right after a timed block
 };
 
 class OracleClient {
@@ -51,9 +58,11 @@ class OracleClient {
   /// sampled_rows 0: all rows.
   void solve(const std::string& slot, const std::string& recipe, uint64_t seed, bool nan_slack, int64_t sampled_rows);
   Layout lay_out(const std::string& side, int count, uint64_t scratch, uint64_t state, uint64_t schedule);
-  void prepare(const std::string& side, const std::vector<int>& sets, const std::string& slot, uint64_t seed);
+  /// `timed`: for a timed block, so that nothing of an earlier one stays in caches by request.
+  void prepare(const std::string& side, const std::vector<int>& sets, const std::string& slot, uint64_t seed,
+               bool timed = false);
   Finding verify(const std::string& side, const std::vector<int>& sets, const std::vector<std::string>& skip,
-                 bool loose = false);
+                 bool loose = false, bool timed = false);
   bool same_outputs(const std::string& side, int first, int second);
   void release(const std::string& side);
   void forget(const std::string& slot);

@@ -61,13 +61,14 @@ void summarise_against(const std::vector<const core::ScenarioResult*>& results, 
 
 }  // namespace
 
-void score_scenario(core::ScenarioResult& result) {
+void score_scenario(core::ScenarioResult& result, const std::map<std::string, core::Ratio>& carried) {
   result.ratio.clear();
   if (!is_timed(result.candidate)) return;
   const core::Side* fastest = nullptr;
   for (const auto& [name, side] : result.baselines) {
     if (!is_timed(side)) continue;
-    result.ratio[name] = ratio_of(result.candidate, side);
+    const auto known = carried.find(name);
+    result.ratio[name] = known != carried.end() ? known->second : ratio_of(result.candidate, side);
     if (fastest == nullptr || *side.time_us < *fastest->time_us) {
       fastest = &side;
       result.ratio["fastest"] = result.ratio[name];
@@ -109,11 +110,13 @@ core::Summary summarise(const std::vector<const core::ScenarioResult*>& results)
   return summary;
 }
 
-void score_evaluation(core::Evaluation& evaluation, const std::vector<double>& aa_logs) {
+void score_evaluation(core::Evaluation& evaluation, const std::vector<double>& aa_logs,
+                      const CarriedRatios& carried) {
   std::vector<const core::ScenarioResult*> all;
   std::map<std::string, std::vector<const core::ScenarioResult*>> by_category;
   for (auto& result : evaluation.scenarios) {
-    score_scenario(result);
+    const auto known = carried.find(result.name);
+    score_scenario(result, known != carried.end() ? known->second : std::map<std::string, core::Ratio>{});
     all.push_back(&result);
     by_category[result.category].push_back(&result);
   }

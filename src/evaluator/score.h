@@ -5,8 +5,13 @@
 
 namespace ks::evaluator {
 
-/// Fills `ratio` of a scenario from the samples of its sides; "fastest" is the right baseline of least time.
-void score_scenario(core::ScenarioResult& result);
+/// Ratios that an earlier record measured, by scenario and baseline: their samples were taken in turns with other
+/// samples of the candidate than this record's.
+using CarriedRatios = std::map<std::string, std::map<std::string, core::Ratio>>;
+
+/// Fills `ratio` of a scenario from the samples of its sides, or from `carried`; "fastest" is the right baseline of
+/// least time.
+void score_scenario(core::ScenarioResult& result, const std::map<std::string, core::Ratio>& carried = {});
 
 /// What a group of baselines came to in a scenario: its fastest member that is right there, named in the reason. Where
 /// none is right: the first that was wrong or failed, else the first that is unsupported.
@@ -16,6 +21,7 @@ core::Side best_member(const std::vector<std::string>& members, const std::map<s
 core::Summary summarise(const std::vector<const core::ScenarioResult*>& results);
 
 /// Fills summary and by_category; `aa_logs` are |log ratio| of the candidate against itself.
-void score_evaluation(core::Evaluation& evaluation, const std::vector<double>& aa_logs);
+void score_evaluation(core::Evaluation& evaluation, const std::vector<double>& aa_logs,
+                      const CarriedRatios& carried = {});
 
 }  // namespace ks::evaluator

@@ -17,6 +17,8 @@ constexpr double kMinBlockUs = 2000;            // so that the cost of asking (t
 constexpr double kLongCallUs = 200000;          // a call this long needs no second one in its block
 constexpr uint64_t kSetsMemory = 512ull << 20;  // on the CPU; a GPU has room for sixteen times as much
 constexpr int kMaxSets = 64;
+constexpr int kWarmCallsMax = 1000;
+constexpr int kEagerSamples = 3;
 
 /// Calls of one block of this side.
 int calls_of_block(const Workbench& bench, const ProblemInfo& problem, double call_us) {
@@ -29,10 +31,16 @@ int calls_of_block(const Workbench& bench, const ProblemInfo& problem, double ca
   return static_cast<int>(std::clamp(std::min(wanted, fitting), 1.0, static_cast<double>(kMaxSets)));
 }
 
+/// Calls of a block on one set: as many as make the cost of asking small.
+int warm_calls(double call_us) {
+  return static_cast<int>(std::clamp(std::ceil(kMinBlockUs / std::max(call_us, 1.0)), 1.0, double{kWarmCallsMax}));
+}
+
 /// Sides that are timed, with the sets of their block.
 struct Runner {
   Contender* side = nullptr;
-  std::vector<int> sets;
+  std::vector<int> sets;    ///< of the calls, in order
+  std::vector<int> filled;  ///< the distinct ones: what is prepared and verified
   double call_us = 0;     ///< of the newest block
   double lengths_us = 0;  ///< ks_plan_lengths, a call
   double limit_s = 60;
@@ -44,10 +52,20 @@ void disqualify(Runner& runner, core::Verdict verdict, const std::string& reason
   runner.side->result.samples_us.clear();
 }
 
+/// What the device said after a sample, kept under the side's name.
+void keep_state(Workbench& bench, const std::string& side, const Json& state) {
+  if (!state.contains("sm_clock_mhz")) return;
+  Json& clocks = bench.clocks[side];
+  clocks["sm_clock_mhz"].push_back(state["sm_clock_mhz"]);
+  clocks["memory_clock_mhz"].push_back(state.value("memory_clock_mhz", 0));
+  clocks["power_w"].push_back(state.value("power_w", 0.0));
+  clocks["throttle_reasons"].push_back(state.value("throttle_reasons", uint64_t{0}));
+}
+
 /// One sample: prepare, run, verify. False if the side is out.
 bool take_sample(Workbench& bench, const ProblemInfo& problem, Runner& runner, uint64_t seed, bool counted) {
   Contender& side = *runner.side;
-  bench.oracle.prepare(side.name, runner.sets, "mixture", seed);
+  bench.oracle.prepare(side.name, runner.filled, "mixture", seed, true);
   double elapsed_us = 0, lengths_us = 0;
   if (problem.has_lengths && side.worker->has_plan_lengths()) {
     for (const int set : runner.sets) {
@@ -62,22 +80,46 @@ bool take_sample(Workbench& bench, const ProblemInfo& problem, Runner& runner, u
   bench.worker_s += elapsed_us * 1e-6;
   const Finding finding =
       bench.switches.timed_outputs
-          ? bench.oracle.verify(side.name, runner.sets, side.shape.unwritten, side.shape.rounds_to_e4m3)
+          ? bench.oracle.verify(side.name, runner.filled, side.shape.unwritten, side.shape.rounds_to_e4m3, true)
           : Finding{.correct = true};
   if (!finding.correct) return disqualify(runner, finding.verdict, finding.reason), false;
   const auto n = static_cast<double>(runner.sets.size());
   runner.lengths_us = lengths_us / n;
   runner.call_us = std::max(0.0, elapsed_us - bench.host_overhead_us + lengths_us) / n;
-  if (counted) side.result.samples_us.push_back(runner.call_us);
+  if (!counted) return true;
+  side.result.samples_us.push_back(runner.call_us);
+  keep_state(bench, side.name, finding.state);
   return true;
+}
+
+/// Calls one by one, by our clock: what a caller without graphs pays. Outputs are verified as ever.
+void time_eagerly(Workbench& bench, Runner& runner, uint64_t seed) {
+  Contender& side = *runner.side;
+  std::vector<double> samples;
+  for (int i = 0; i <= kEagerSamples; ++i) {
+    double elapsed_us = 0;
+    bench.oracle.prepare(side.name, runner.filled, "mixture", base::mix64(seed, static_cast<uint64_t>(i)), true);
+    if (const auto failure = side.worker->run(runner.sets, runner.limit_s, elapsed_us, false, true))
+      return disqualify(runner, failure->verdict, failure->reason + " (eager)");
+    const Finding finding = bench.oracle.verify(side.name, runner.filled, side.shape.unwritten, side.shape.rounds_to_e4m3);
+    if (!finding.correct) return disqualify(runner, finding.verdict, finding.reason + " (eager)");
+    const auto n = static_cast<double>(runner.sets.size());
+    if (i > 0) samples.push_back(std::max(0.0, elapsed_us - bench.asking_us) / n);  // the first warms up
+  }
+  side.result.host_us = stats::median(samples);
 }
 
 /// Lays out the block's sets. The first estimate of a call comes from one call on one set.
 bool open_runner(Workbench& bench, const ProblemInfo& problem, Runner& runner) {
   Contender& side = *runner.side;
-  runner.sets = {0};
+  runner.sets = runner.filled = {0};
   if (!take_sample(bench, problem, runner, base::mix64(bench.seed, 99), false)) return false;
   const double call_us = runner.call_us;
+  if (bench.warm) {
+    runner.sets.assign(static_cast<size_t>(warm_calls(call_us)), 0);
+    runner.limit_s = std::max(10.0, 30 * call_us * static_cast<double>(runner.sets.size()) * 1e-6);
+    return take_sample(bench, problem, runner, base::mix64(bench.seed, 100), false);
+  }
   const int count = calls_of_block(bench, problem, call_us);
   runner.limit_s = std::max(10.0, 30 * call_us * count * 1e-6);
   // The worker lets go of the old buffers before they are freed.
@@ -89,6 +131,7 @@ bool open_runner(Workbench& bench, const ProblemInfo& problem, Runner& runner) {
   if (failure) return disqualify(runner, failure->verdict, failure->reason), false;
   runner.sets.resize(static_cast<size_t>(count));
   std::iota(runner.sets.begin(), runner.sets.end(), 0);
+  runner.filled = runner.sets;
   return take_sample(bench, problem, runner, base::mix64(bench.seed, 100), false);  // warm-up
 }
 
@@ -122,6 +165,7 @@ double empty_block_us(WorkerClient& worker) {
 
 void time_scenario(Workbench& bench, const core::Scenario& scenario, const ProblemInfo& problem) {
   std::vector<Runner> runners;
+  bench.clocks = Json::object();
   for (auto& side : bench.contenders) {
     if (side.result.verdict != core::Verdict::kCorrect) continue;
     side.result.samples_us.clear();
@@ -147,6 +191,8 @@ void time_scenario(Workbench& bench, const core::Scenario& scenario, const Probl
       break;
   }
   for (auto& runner : runners) {
+    if (bench.on_gpu && runner.side->name != "aa") time_eagerly(bench, runner, ++sample);
+    if (runner.side->result.verdict != core::Verdict::kCorrect) continue;
     runner.side->result.time_us = stats::median(runner.side->result.samples_us);
     if (problem.has_lengths && runner.side->worker->has_plan_lengths())
       runner.side->result.lengths_us = runner.lengths_us;

@@ -122,6 +122,8 @@ std::optional<Failure> WorkerClient::ask(const Json& request, double limit_s, Js
   if (!answer["ok"].get<bool>()) {
     const std::string why =
         answer.contains("error") && answer["error"].is_string() ? answer["error"].get<std::string>() : "?";
+    // An error of a GPU stays with the process that made it: the next request gets a fresh one.
+    if (device_ == "cuda" && (doing == "run" || doing == "lengths" || doing == "map")) child_.reset();
     return Failure{core::Verdict::kCrash, why};
   }
   return std::nullopt;
@@ -193,9 +195,9 @@ std::optional<Failure> WorkerClient::plan_lengths(int set, double& elapsed_us) {
 }
 
 std::optional<Failure> WorkerClient::run(const std::vector<int>& sets, double limit_s, double& elapsed_us,
-                                         bool is_sample) {
+                                         bool is_sample, bool eager) {
   Json answer;
-  const bool on_gpu = device_ == "cuda";
+  const bool on_gpu = device_ == "cuda" && !eager;
   const Json request = {{"do", "run"}, {"sets", sets}, {"mode", on_gpu ? "graph" : "eager"}};
   const int64_t start = base::monotonic_ns();
   const auto failure = ask(request, limit_s, answer);

@@ -59,7 +59,9 @@ class WorkerClient {
   /// One block: runs the calls and measures it from before the worker is thawed to its answer, then freezes it.
   /// `is_sample`: its time counts, so on a GPU the device's timer must agree with our clock (first calls capture and
   /// load).
-  std::optional<Failure> run(const std::vector<int>& sets, double limit_s, double& elapsed_us, bool is_sample = false);
+  /// `eager`: the calls one by one even on a GPU, and our clock's time: the host's share is what is asked for.
+  std::optional<Failure> run(const std::vector<int>& sets, double limit_s, double& elapsed_us, bool is_sample = false,
+                             bool eager = false);
   std::optional<Failure> unmap();
 
   /// Stops every thread of the worker; nothing of it runs until the next request.

@@ -149,7 +149,12 @@ const SideBuffers& Oracle::lay_out(const std::string& name, int count, uint64_t 
   side.input_bytes = inputs.end();
   side.output_bytes = outputs.end();
   side.input_arena = device_->allocate(side.input_bytes, false);
-  side.output_arena = device_->allocate(side.output_bytes, true);
+  try {
+    side.output_arena = device_->allocate(side.output_bytes, true);
+  } catch (...) {
+    device_->release(side.input_arena);
+    throw;
+  }
   const auto settle = [&](device::Span& span, bool output) {
     span.arena = output ? side.output_arena : side.input_arena;
   };

@@ -181,11 +181,19 @@ class Server {
 
   Json prepare(const Json& request) {
     oracle_->prepare(request["side"], request["sets"].get<std::vector<int>>(), request["slot"], request["seed"]);
+    if (request.value("timed", false)) oracle_->the_device().settle();
     return Json{{"ok", true}};
   }
 
-  /// Verifies several sets; the first that is not correct decides.
+  /// Verifies several sets; the first that is not correct decides. After a timed block the device's state comes first.
   Json verify(const Json& request) {
+    const Json state = request.value("timed", false) ? oracle_->the_device().state() : Json::object();
+    Json answer = verify_sets(request);
+    answer["state"] = state;
+    return answer;
+  }
+
+  Json verify_sets(const Json& request) {
     return finding_json(oracle_->verify(request["side"], request["sets"].get<std::vector<int>>(),
                                         request.value("skip", std::vector<std::string>{}),
                                         request.value("loose", false)));
@@ -214,6 +222,9 @@ void serve_oracle(base::Channel& channel) {
     Json answer;
     try {
       answer = server.answer(message->body, shares);
+    } catch (const std::bad_alloc&) {
+      shares.clear();
+      answer = Json{{"ok", false}, {"error", "out of memory: the host has too little for this scenario"}};
     } catch (const std::exception& e) {
       shares.clear();
       answer = Json{{"ok", false}, {"error", e.what()}};

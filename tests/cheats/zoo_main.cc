@@ -1,13 +1,14 @@
 // Judges every trick and every honest control of the zoo (README.md here), and prints how many were accepted or refused
 // wrongly. Only this program reaches the counters' switches.
 //
-//   ks_zoo FOLDER [NAME…]     exit 0: no false accept, no false reject, every named counter shown to matter
+//   ks_zoo FOLDER [--out FILE] [NAME…]     exit 0: no false accept, no false reject, every named counter shown to matter
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <set>
 
 #include "base/toml.h"
+#include "evaluator/candidate.h"
 #include "evaluator/evaluate.h"
 
 namespace {
@@ -18,7 +19,7 @@ using ks::core::Verdict;
 namespace base = ks::base;
 
 struct Trick {
-  std::string name, candidate, counter, construction, same_as, leaves;
+  std::string name, what, candidate, counter, construction, same_as, leaves;
   std::vector<std::string> also, expect;
   std::string grid = "demo", filter;
   bool timed = false, honest_time = false;
@@ -29,7 +30,8 @@ std::vector<std::string> strings(const Json& values, const char* key) {
 }
 
 std::string candidate_of(const base::fs::path& folder) {
-  return base::fs::exists(folder / "candidate.toml") ? folder.string() : (folder / "candidate.cpp").string();
+  if (base::fs::exists(folder / "candidate.toml")) return folder.string();
+  return (folder / (base::fs::exists(folder / "candidate.cu") ? "candidate.cu" : "candidate.cpp")).string();
 }
 
 Trick read_trick(const base::fs::path& folder) {
@@ -38,6 +40,7 @@ Trick read_trick(const base::fs::path& folder) {
   Trick trick;
   trick.name = folder.filename().string();
   trick.candidate = candidate_of(folder);
+  trick.what = v.value("what", "");
   trick.counter = v.value("counter", "");
   trick.construction = v.value("construction", "");
   trick.same_as = v.value("same_as", "");
@@ -56,6 +59,7 @@ Evaluation judge(const std::string& candidate, const std::string& grid, const st
                  const std::set<std::string>& off, const std::string& baseline = "none") {
   ks::evaluator::Request request;
   request.candidate = candidate;
+  request.device = ks::evaluator::load_candidate(candidate, "").device;
   request.grid = grid;
   request.filter = filter;
   request.baselines = {baseline};
@@ -99,6 +103,8 @@ constexpr double kNoise = 1.25;  // what two honest binaries may differ by where
 
 struct Tally {
   int tricks = 0, controls = 0, false_accepts = 0, false_rejects = 0, idle_counters = 0, shown_counters = 0;
+  Json rows = Json::array();                ///< for the record: what each trick and control came to
+  Json provenance = Json::object();         ///< of the last evaluation
 };
 
 void fail(int& count, const std::string& what) {
@@ -128,11 +134,17 @@ void try_trick(const Trick& trick, const base::fs::path& zoo, Tally& tally) {
   ++tally.tricks;
   if (!trick.leaves.empty()) base::fs::remove(trick.leaves);
   const std::string honest =
-      trick.honest_time ? "candidate:" + (zoo / "controls/plain/candidate.cpp").string() : "none";
+      trick.honest_time ? "candidate:" + candidate_of(zoo / "controls/plain") : "none";
   const auto evaluation =
       judge(trick.candidate, trick.grid, trick.filter, trick.timed || trick.honest_time, {}, honest);
   const std::string outcome = outcome_of(evaluation);
   fmt::print("{:<28} {:<12} {}\n", trick.name, outcome, trick.construction.empty() ? trick.counter : "construction");
+  tally.rows.push_back({{"name", trick.name},
+                        {"what", trick.what},
+                        {"outcome", outcome},
+                        {"reason", reason_of(evaluation)},
+                        {"caught_by", trick.construction.empty() ? trick.counter : trick.construction}});
+  tally.provenance = evaluation.provenance;
   if (!trick.leaves.empty() && base::fs::exists(trick.leaves))
     fail(tally.false_accepts, trick.name + ": left " + trick.leaves);
   if (trick.honest_time) {
@@ -149,7 +161,9 @@ void try_trick(const Trick& trick, const base::fs::path& zoo, Tally& tally) {
   if (trick.counter.empty() || !trick.same_as.empty()) return;
   std::set<std::string> all(trick.also.begin(), trick.also.end());
   all.insert(trick.counter);
+  const int shown = tally.shown_counters;
   show_counter(trick, all, tally);
+  tally.rows.back()["accepted_without_counters"] = tally.shown_counters > shown;
 }
 
 void try_control(const base::fs::path& folder, Tally& tally) {
@@ -166,11 +180,27 @@ void try_control(const base::fs::path& folder, Tally& tally) {
       bad = fmt::format("{}: {} ({})", scenario.name, ks::core::verdict_name(scenario.candidate.verdict),
                         scenario.candidate.reason);
   }
+  tally.rows.push_back({{"name", "control " + folder.filename().string()},
+                        {"outcome", bad.empty() && any_correct ? "passes" : "refused"},
+                        {"reason", bad}});
   fmt::print("{:<28} {}\n", "control " + folder.filename().string(), bad.empty() && any_correct ? "passes" : "REFUSED");
   if (!bad.empty() || !any_correct) fail(tally.false_rejects, folder.filename().string() + ": " + bad);
 }
 
-int keep_zoo(const base::fs::path& zoo, const std::vector<std::string>& only) {
+void write_record(const Tally& tally, const std::string& path) {
+  const Json record = {{"schema", "kernelseek.cheat_zoo/1"},
+                       {"tricks", tally.tricks},
+                       {"controls", tally.controls},
+                       {"false_accepts", tally.false_accepts},
+                       {"false_rejects", tally.false_rejects},
+                       {"counters_shown", tally.shown_counters},
+                       {"counters_idle", tally.idle_counters},
+                       {"rows", tally.rows},
+                       {"provenance", tally.provenance}};
+  base::write_file_atomically(path, record.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+int keep_zoo(const base::fs::path& zoo, const std::vector<std::string>& only, const std::string& out) {
   Tally tally;
   std::vector<base::fs::path> folders;
   for (const auto& entry : base::fs::directory_iterator(zoo)) folders.push_back(entry.path());
@@ -180,6 +210,7 @@ int keep_zoo(const base::fs::path& zoo, const std::vector<std::string>& only) {
     if (!only.empty() && !contains(only, folder.filename().string())) continue;
     if (base::fs::exists(folder / "cheat.toml")) try_trick(read_trick(folder), zoo, tally);
     if (base::fs::exists(folder / "control.toml")) try_control(folder, tally);
+    if (!out.empty()) write_record(tally, out);  // what is known so far outlives an interruption
   }
   fmt::print(
       "figure: cheat zoo: {} tricks, {} controls, {} false accepts, {} false rejects, {} counters shown to matter, {} "
@@ -193,11 +224,17 @@ int keep_zoo(const base::fs::path& zoo, const std::vector<std::string>& only) {
 
 int main(int argc, char** argv) {
   if (argc < 2) {
-    fmt::print(stderr, "usage: ks_zoo tests/cheats [NAME…]\n");
+    fmt::print(stderr, "usage: ks_zoo tests/cheats [--out FILE] [NAME…]\n");
     return 3;
   }
   try {
-    return keep_zoo(argv[1], std::vector<std::string>(argv + 2, argv + argc));
+    std::vector<std::string> names(argv + 2, argv + argc);
+    std::string out;
+    if (names.size() >= 2 && names[0] == "--out") {
+      out = names[1];
+      names.erase(names.begin(), names.begin() + 2);
+    }
+    return keep_zoo(argv[1], names, out);
   } catch (const std::exception& e) {
     fmt::print(stderr, "ks_zoo: {}\n", e.what());
     return 3;

@@ -77,12 +77,12 @@ class CpuDevice : public Device {
     arena.fd = ::memfd_create("kernelseek", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (arena.fd < 0 || ::ftruncate(arena.fd, static_cast<off_t>(arena.bytes)) != 0) {
       drop(arena);
-      throw Error("cannot have {} bytes of shared memory: {}", arena.bytes, std::strerror(errno));
+      throw Error("out of memory: cannot have {} bytes of shared memory: {}", arena.bytes, std::strerror(errno));
     }
     void* data = ::mmap(nullptr, arena.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, arena.fd, 0);
     if (data == MAP_FAILED) {
       drop(arena);
-      throw Error("cannot map {} bytes of shared memory: {}", arena.bytes, std::strerror(errno));
+      throw Error("out of memory: cannot map {} bytes of shared memory: {}", arena.bytes, std::strerror(errno));
     }
     arena.data = static_cast<std::byte*>(data);
     // We keep our writable mapping; whoever maps the descriptor later cannot write through it.
@@ -113,10 +113,12 @@ class CpuDevice : public Device {
     std::fill(words, words + span.bytes / 4, word);
   }
 
-  bool holds(Span span, uint32_t word) override {
-    const auto* words = reinterpret_cast<const uint32_t*>(at(span));
+  bool holds(const std::vector<Span>& spans, uint32_t word) override {
     uint32_t difference = 0;
-    for (uint64_t i = 0; i < span.bytes / 4; ++i) difference |= words[i] ^ word;
+    for (const Span& span : spans) {
+      const auto* words = reinterpret_cast<const uint32_t*>(at(span));
+      for (uint64_t i = 0; i < span.bytes / 4; ++i) difference |= words[i] ^ word;
+    }
     return difference == 0;
   }
 

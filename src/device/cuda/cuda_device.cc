@@ -21,12 +21,23 @@ namespace {
 // Smaller allocations share a block, and an IPC handle names the block: each arena gets blocks of its own.
 constexpr uint64_t kArenaGranule = 2u << 20;
 
+/// cudaMalloc, with figures where there is too little.
+void* device_bytes(uint64_t bytes) {
+  void* data = nullptr;
+  if (cudaMalloc(&data, bytes) == cudaSuccess) return data;
+  const cudaError_t why = cudaGetLastError();  // not sticky: the next call may do
+  if (why != cudaErrorMemoryAllocation) throw Error("cudaMalloc of {} bytes failed: {}", bytes, cudaGetErrorString(why));
+  size_t free_bytes = 0, total_bytes = 0;
+  cudaMemGetInfo(&free_bytes, &total_bytes);
+  throw Error("out of memory: {} bytes wanted on the GPU, {} of {} free", bytes, free_bytes, total_bytes);
+}
+
 /// Device memory with an owner.
 class DeviceMemory {
  public:
   DeviceMemory() = default;
   explicit DeviceMemory(uint64_t bytes) {
-    if (bytes > 0) KS_CUDA(cudaMalloc(&data_, bytes));
+    if (bytes > 0) data_ = device_bytes(bytes);
   }
   template <typename T>
   explicit DeviceMemory(const std::vector<T>& values) : DeviceMemory(values.size() * sizeof(T)) {
@@ -122,16 +133,17 @@ class CudaDevice : public Device {
 
   uint64_t cold_bytes() const override { return 2ull * static_cast<uint64_t>(properties_.l2CacheSize); }
 
+  void settle() override {
+    // Lines that somebody made persistent would be faster for whoever comes next.
+    KS_CUDA(cudaCtxResetPersistingL2Cache());
+  }
+  Json state() const override { return device_state(ordinal_); }
+
   int allocate(uint64_t bytes, bool worker_may_write) override {
     Arena arena;
     arena.bytes = std::max<uint64_t>(1, (bytes + kArenaGranule - 1) / kArenaGranule) * kArenaGranule;
     arena.writable = worker_may_write;
-    const cudaError_t status = cudaMalloc(&arena.data, arena.bytes);
-    if (status != cudaSuccess) {
-      size_t free_bytes = 0, total_bytes = 0;
-      cudaMemGetInfo(&free_bytes, &total_bytes);
-      throw Error("out of device memory: {} bytes wanted, {} of {} free", arena.bytes, free_bytes, total_bytes);
-    }
+    arena.data = device_bytes(arena.bytes);
     arenas_[next_] = arena;
     return next_++;
   }
@@ -165,9 +177,9 @@ class CudaDevice : public Device {
     KS_CUDA(cudaGetLastError());
     wait();
   }
-  bool holds(Span span, uint32_t word) override {
+  bool holds(const std::vector<Span>& spans, uint32_t word) override {
     return count([&](unsigned long long* counter) {
-             count_other_words(at(span), span.bytes / 4, word, counter, stream_);
+             for (const Span& span : spans) count_other_words(at(span), span.bytes / 4, word, counter, stream_);
            }) == 0;
   }
   uint64_t hash(Span span, uint64_t seed) override {
