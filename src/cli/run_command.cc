@@ -1,12 +1,17 @@
 #include "cli/run_command.h"
 
+#include <poll.h>
+#include <unistd.h>
+
 #include <csignal>
+#include <thread>
 
 #include "agents/description.h"
 #include "agents/tuner.h"
 #include "base/subprocess.h"
 #include "cli/commands.h"
 #include "cli/data_checks.h"
+#include "cli/live_page.h"
 #include "run/run_task.h"
 
 namespace ks::cli {
@@ -14,9 +19,49 @@ namespace {
 
 std::atomic<bool> interrupted = false;
 
-struct Options {
+struct RunOptions {
   run::RunOptions run;
-  bool dry_run = false, json = false;
+  bool dry_run = false, json = false, serve = false;
+  int port = 0;
+};
+
+/// Lines of standard input as they are typed, without waiting longer than asked.
+class StandardInput {
+ public:
+  std::optional<run::TypedLine> read_line(double timeout_s) {
+    for (;;) {
+      if (const size_t end = pending_.find('\n'); end != std::string::npos) {
+        run::TypedLine line{pending_.substr(0, end)};
+        pending_.erase(0, end + 1);
+        return line;
+      }
+      pollfd ready{STDIN_FILENO, POLLIN, 0};
+      if (::poll(&ready, 1, static_cast<int>(timeout_s * 1000)) <= 0) return std::nullopt;
+      char bytes[4096];
+      const ssize_t got = ::read(STDIN_FILENO, bytes, sizeof bytes);
+      if (got <= 0) return run::TypedLine{"", true};
+      pending_.append(bytes, static_cast<size_t>(got));
+    }
+  }
+
+ private:
+  std::string pending_;
+};
+
+/// The page of a run in this process, while the run goes on.
+class PageBeside {
+ public:
+  PageBeside(const std::string& run, int port) : page_(run, port), thread_([this] { page_.server().serve(); }) {
+    fmt::print(stderr, "watch and ask at {}\n", page_.server().address());
+  }
+  ~PageBeside() {
+    page_.server().stop();
+    thread_.join();
+  }
+
+ private:
+  LivePage page_;
+  std::thread thread_;
 };
 
 std::string ratio_text(double ratio) {
@@ -36,7 +81,7 @@ void say_result(const run::RunResult& result) {
              result.reason, result.evaluations, ratio_text(result.first), ratio_text(result.best));
 }
 
-void run_command(Options& options) {
+void run_command(RunOptions& options) {
   if (options.run.task.empty() == options.run.resume.empty())
     throw Error("run needs a task file or --resume RUN, one of them");
   if (options.dry_run) {
@@ -48,6 +93,15 @@ void run_command(Options& options) {
   std::signal(SIGTERM, [](int) { interrupted = true; });
   options.run.cancel = &interrupted;
   if (options.json) options.run.out = stderr;
+  auto input = std::make_shared<StandardInput>();
+  if (::isatty(STDIN_FILENO) != 0)
+    options.run.person.read_line = [input](double timeout_s) { return input->read_line(timeout_s); };
+  options.run.person.has_page = options.serve;
+  std::unique_ptr<PageBeside> page;
+  if (options.serve)
+    options.run.on_started = [&](const std::string& folder) {
+      page = std::make_unique<PageBeside>(folder, options.port);
+    };
   const run::RunResult result = run::run_task(options.run, run::real_workbench());
   if (options.json)
     fmt::print("{}\n", Json{{"folder", result.folder},
@@ -88,7 +142,7 @@ void check_agents_and_tasks(DataReport& report) {
 }  // namespace
 
 void add_run_command(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RunOptions>();
   auto* command = app.add_subcommand("run", "An agent, a questioner, a judge and a budget; everything recorded");
   command->footer(
       "Example: kernelseek run examples/tasks/attention_demo.toml --questioner bank\n"
@@ -97,8 +151,12 @@ void add_run_command(CLI::App& app) {
   command->add_option("task", options->run.task, "Task file");
   command->add_option("--resume", options->run.resume, "Go on with this run's folder");
   command->add_option("--questioner", options->run.questioner,
-                      "Takes the place of the task's: none, neutral, bank, shuffled, hints");
+                      "Takes the place of the task's: none, neutral, bank, shuffled, hints, human, model");
   command->add_option("--runs", options->run.runs, "Folder for new runs")->capture_default_str();
+  auto* serve = command->add_flag("--serve", options->serve, "Show the run live on a page in which a person can ask");
+  command->add_option("--port", options->port, "The page's port on 127.0.0.1; 0: any free one")
+      ->check(CLI::Range(0, 65535))
+      ->needs(serve);
   command->add_flag("--dry-run", options->dry_run, "Say what would happen, and do nothing");
   command->add_flag("--json", options->json, "Print the result as JSON; progress goes to standard error");
   command->callback([options] { run_command(*options); });

@@ -7,40 +7,26 @@
 #include <memory>
 #include <thread>
 
-#include "run/asker.h"
-#include "serve/server.h"
-#include "steering/select.h"
+#include "cli/commands.h"
+#include "cli/live_page.h"
 
 namespace ks::cli {
 namespace {
 
-struct Options {
+struct ServeOptions {
   std::string run;
   int port = 0;
 };
 
-constexpr size_t kSuggestions = 3;
-
-/// The bank's best questions for what the run's files hold now; the feed reads what is new.
-Json suggestions(const steering::Bank& bank, run::SteeringFeed& feed) {
-  Json list = Json::array();
-  for (const auto& message : steering::best_messages(bank, feed.state(false), kSuggestions))
-    list.push_back(
-        {{"id", message.id}, {"category", message.category}, {"facts", message.facts}, {"text", message.question}});
-  return list;
-}
-
-void serve_command(const Options& options) {
+void serve_command(const ServeOptions& options) {
   // Ctrl-C is waited for on a thread of its own, so that open pages end in order.
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGTERM);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  const steering::Bank bank = steering::load_bank(steering::bank_folder());
-  run::SteeringFeed feed(options.run, 1);
-  const auto suggest = [&](const base::fs::path&) { return suggestions(bank, feed); };
-  serve::Server server(options.run, {.port = options.port, .suggest = suggest});
+  LivePage page(options.run, options.port);
+  serve::Server& server = page.server();
   fmt::print("{}\n", server.address());
   std::fflush(stdout);
   fmt::print(stderr, "anyone with this address can watch and steer the run; Ctrl-C ends the page, not the run\n");
@@ -57,7 +43,7 @@ void serve_command(const Options& options) {
 }  // namespace
 
 void add_serve_command(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ServeOptions>();
   auto* command = app.add_subcommand("serve", "Show a run's report live, with a box in which a person asks questions");
   command->footer("Example: kernelseek serve runs/demo-1 --port 8080");
   command->add_option("run", options->run, "The run's folder")->required();

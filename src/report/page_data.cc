@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "report/or_null.h"
 #include "trace/importer.h"
 #include "trace/tool_kinds.h"
 
@@ -14,11 +15,6 @@ using core::Verdict;
 constexpr size_t kReadWindow = 50;
 constexpr size_t kMostMessages = 400;  ///< of people and of the judge; an agent's own are not shown one by one
 constexpr size_t kTextBytes = 1200;
-
-template <typename T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json();
-}
 
 std::optional<double> at(const std::map<std::string, std::optional<double>>& figures, const char* name) {
   const auto found = figures.find(name);
@@ -120,11 +116,8 @@ void PageData::on_event(const trace::Event& event) {
     json["after"] = evaluations;
     return json;
   };
-  if (kind == "answer")
-    for (auto& asked : questions_)
-      if (asked["id"] == trace::text_at(body, "question"))
-        asked["answered"] = trace::truth_at(body, "answered"),
-        asked["answer"] = shortened(trace::text_at(body, "evidence"));
+  if (kind == "answer") answer(body);
+  if (kind == "note" && trace::text_at(body, "what").starts_with("model_")) ++choices_[trace::text_at(body, "what")];
   if (kind == "judge")
     judgements_.push_back(kept({{"decision", trace::text_at(body, "decision")},
                                 {"goal", trace::text_at(body, "goal")},
@@ -134,7 +127,9 @@ void PageData::on_event(const trace::Event& event) {
   if (kind == "claim")
     claims_.push_back(
         kept({{"text", shortened(trace::text_at(body, "text"))}, {"claims", trace::value_at(body, "claims")}}));
-  if (kind == "message" && trace::text_at(body, "role") == "human" && messages_.size() < kMostMessages)
+  // A message that carries a question is shown as the question.
+  if (kind == "message" && trace::text_at(body, "role") == "human" && trace::text_at(body, "question").empty() &&
+      messages_.size() < kMostMessages)
     messages_.push_back(
         kept({{"text", shortened(trace::text_at(body, "text"))}, {"source", trace::text_at(body, "source")}}));
 }
@@ -171,11 +166,28 @@ void PageData::question(const trace::Event& event) {
                         {"text", shortened(trace::text_at(body, "text"))},
                         {"facts", facts},
                         {"questioner", trace::text_at(body, "questioner")},
+                        {"chosen_from", trace::text_at(body, "chosen_from")},
+                        {"acts", trace::value_at(body, "acts")},
                         {"focus", trace::text_at(body, "focus")},
                         {"evaluation", trace::integer_at(body, "evaluation")},
                         {"seq", event.seq},
                         {"time", event.time},
                         {"after", latest_number_}});
+}
+
+/// What an agent did after a question; of several with one id, the event says which was meant.
+void PageData::answer(const Json& body) {
+  const auto is_it = [&](const Json& asked) {
+    return body.contains("asked") ? asked["seq"] == body["asked"] : asked["id"] == trace::text_at(body, "question");
+  };
+  const auto found = std::find_if(questions_.rbegin(), questions_.rend(), is_it);
+  if (found == questions_.rend()) return;
+  Json& asked = *found;
+  asked["answered"] = trace::truth_at(body, "answered");
+  asked["answer"] = shortened(trace::text_at(body, "evidence"));
+  asked["led_to"] = {{"evaluations", trace::value_at(body, "evaluations")},
+                     {"tools", trace::value_at(body, "tools")},
+                     {"changes", trace::value_at(body, "changes")}};
 }
 
 void PageData::tool_call(const trace::Event& event) {

@@ -65,6 +65,7 @@ class PageData {
   EvaluationPoint& point(int number);
   void evaluation_event(const trace::Event& event);
   void question(const trace::Event& event);
+  void answer(const Json& body);
   void tool_call(const trace::Event& event);
   void tool_result(const trace::Event& event);
   void keep_tables(int number, const core::Evaluation& record);
@@ -91,6 +92,7 @@ class PageData {
   std::vector<Json> questions_, judgements_, claims_, messages_;
   std::map<std::string, Failure> failures_;
   trace::Counters counters_, kinds_, sessions_;
+  trace::Counters choices_;  ///< answers of a questioner's model that were taken, and refused
   std::vector<ToolMark> tools_;
   std::vector<ReadMark> reads_;
   trace::SourceReread reread_;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "report/or_null.h"
 #include "report/page_data.h"
 #include "trace/tool_kinds.h"
 
@@ -10,11 +11,6 @@ namespace {
 
 constexpr size_t kBins = 120, kCurvePoints = 240;
 constexpr int kFollowed = 3;  ///< evaluations after a question in which its effect is looked for
-
-template <typename T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json();
-}
 
 }  // namespace
 
@@ -39,13 +35,10 @@ Json PageData::json() const {
 }
 
 Json PageData::headline() const {
-  Json json = {{"evaluations", points_.size()},
-               {"best_number", best_number_},
-               {"latest_number", latest_number_},
-               {"questions", questions_.size()},
-               {"first_time", first_time_},
-               {"last_time", last_time_},
-               {"budget", budget_}};
+  Json json = {{"evaluations", points_.size()},   {"best_number", best_number_},
+               {"latest_number", latest_number_}, {"questions", questions_.size()},
+               {"first_time", first_time_},       {"last_time", last_time_},
+               {"model_choices", choices_},       {"budget", budget_}};
   int refused = 0;
   for (const auto& judgement : judgements_) refused += judgement["decision"] != "met";
   json["refusals"] = refused;

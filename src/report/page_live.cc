@@ -25,15 +25,17 @@ function liveBox() {
     .then(async answer => { const json = await answer.json().catch(() => ({})); said.textContent = answer.ok ? json.said || "done" : json.error || `refused (${answer.status})`; return answer.ok; })
     .catch(() => { said.textContent = "the server does not answer"; return false; });
   const button = (label, action) => el("button", {type: "button", onclick: () => post(action)}, label);
+  const go = button("No question, go on", "continue");
   const form = el("form", {onsubmit: e => { e.preventDefault(); if (text.value.trim()) post("say", {text: text.value}).then(ok => { if (ok) text.value = ""; }); }}, text,
-    el("div", {class: "tools", style: "margin:8px 0 12px"}, el("button", {type: "submit"}, "Ask"), button("Pause", "pause"), button("Resume", "resume"), el("button", {type: "button", onclick: () => { if (confirm("Stop the run? The judge then has the last word.")) post("stop"); }}, "Stop")));
+    el("div", {class: "tools", style: "margin:8px 0 12px"}, el("button", {type: "submit"}, "Ask"), go, button("Pause", "pause"), button("Resume", "resume"), el("button", {type: "button", onclick: () => { if (confirm("Stop the run? The judge then has the last word.")) post("stop"); }}, "Stop")));
   const box = el("section", {id: "live", "aria-label": "Live"}, el("div", {class: "head"}, state), form, said, list);
   return {box, state, show: status => {
     const words = [];
     if (status.progress) words.push(status.progress);
-    words.push(status.running ? (status.paused ? "paused" : "running") : "the run is not running");
+    words.push(status.running ? (status.paused ? "paused" : status.waiting ? "waiting for your question" : "running") : "the run is not running");
     state.textContent = words.join(" · ");
     for (const control of form.querySelectorAll("button, textarea")) control.disabled = !status.running;
+    go.hidden = !status.waiting;
     list.replaceChildren(...(status.suggestions || []).map(s => el("div", {class: "entry ask"}, el("div", {class: "head"}, chip((s.category || "question").replaceAll("_", " ")), el("code", {}, s.id), el("button", {type: "button", onclick: () => { text.value = s.text; text.focus(); }}, "use")), (s.facts || []).map(f => el("div", {class: "sub"}, f)), el("div", {class: "text"}, s.text))));
   }};
 }

@@ -68,6 +68,8 @@ function headline(data) {
   const idle = table ? table.rows.filter(r => r.candidate.verdict === "not_run").length : 0;
   if (idle) figures.append(figure(idle, plural(idle, "scenario").replace(idle + " ", "") + " not run", "warn"));
   if (head.evaluations > 1) figures.append(figure(head.evaluations, "evaluations" + (head.last_time > head.first_time ? " in " + spanText(head.last_time - head.first_time) : "") + "; the best is number " + head.best_number));
+  const refused = (head.model_choices || {}).model_refused;
+  if (refused) figures.append(figure(refused, "answers of the questioner's model refused: not an offered id", "warn"));
   if (head.questions) figures.append(figure(head.questions, "questions asked; " + plural(head.refusals, "refusal")));
   if (data.trace && data.trace.tool_calls) figures.append(figure(data.trace.tool_calls.toLocaleString("en"), "tool calls in " + plural(data.trace.sessions, "session")));
   if (head.evaluations <= 1 && head.last_time > head.first_time) figures.append(figure(spanText(head.last_time - head.first_time), "from first to last event"));

@@ -98,10 +98,18 @@ function followed(q) {
   if (!all && !focus) then.append("no ratio to compare.");
   return then;
 }
+function ledTo(q) {
+  const did = q.led_to, parts = [];
+  if (!did) return null;
+  if ((did.changes || []).length) parts.push("changed " + did.changes.join(", "));
+  for (const [kind, count] of Object.entries(did.tools || {})) parts.push(`${kindNames[kind] || kind} ${count}`);
+  if ((did.evaluations || []).length) parts.push(plural(did.evaluations.length, "evaluation") + " (" + did.evaluations.join(", ") + ")");
+  return el("p", {class: "then"}, "What the agent did then: " + (parts.length ? parts.join("; ") : "nothing") + ".");
+}
 function story(data) {
   const entries = [];
-  for (const q of data.questions) entries.push([q.seq, el("div", {class: "entry ask"}, el("div", {class: "head"}, chip(q.category.replaceAll("_", " ") || "question"), el("span", {}, `after evaluation ${q.after}`), el("code", {}, q.id), q.questioner ? el("span", {}, "by " + q.questioner) : null),
-    q.facts.length ? el("ul", {}, q.facts.map(f => el("li", {}, f))) : null, el("div", {class: "text"}, questionOnly(q)), q.answered !== undefined ? el("p", {class: "then"}, q.answered ? "Answered" + (q.answer ? ": " + q.answer : ".") : "Not answered.") : null, followed(q))]);
+  for (const q of data.questions) entries.push([q.seq, el("div", {class: "entry ask"}, el("div", {class: "head"}, chip(q.category.replaceAll("_", " ") || "question"), el("span", {}, `after evaluation ${q.after}`), el("code", {}, q.id), q.questioner ? el("span", {}, "by " + q.questioner + (q.chosen_from ? ", from the " + q.chosen_from : "")) : null, q.acts && q.acts.length ? el("span", {}, q.acts.join(", ")) : null),
+    q.facts.length ? el("ul", {}, q.facts.map(f => el("li", {}, f))) : null, el("div", {class: "text"}, questionOnly(q)), q.answered !== undefined ? el("p", {class: "then"}, q.answered ? "Answered" + (q.answer ? ": " + q.answer + "." : ".") : "Not answered: nothing was measured, said or worked on that it asked for.") : null, ledTo(q), followed(q))]);
   for (const j of data.judgements) entries.push([j.seq, el("div", {class: "entry " + (j.decision === "met" ? "met" : "refusal")}, el("div", {class: "head"}, verdictChip(j.decision), el("span", {}, `the judge, after evaluation ${j.after}`)), (j.figures || []).length ? el("ul", {}, [].concat(j.figures).map(f => el("li", {}, typeof f === "string" ? f : JSON.stringify(f)))) : null, j.reason ? el("p", {class: "then"}, j.reason) : null)]);
   for (const c of data.claims) entries.push([c.seq, el("div", {class: "entry"}, el("div", {class: "head"}, chip("claim"), el("span", {}, `the agent, after evaluation ${c.after}`)), el("p", {class: "then"}, c.text || [].concat(c.claims).join(", ")))]);
   for (const m of data.messages) entries.push([m.seq, el("div", {class: "entry human"}, el("div", {class: "head"}, chip("person"), el("span", {}, data.evaluations.length ? `after evaluation ${m.after}` : `event ${m.seq}`)), el("p", {class: "then"}, m.text.length > 400 ? el("details", {}, el("summary", {}, m.text.slice(0, 160) + "…"), el("pre", {}, m.text)) : m.text))]);

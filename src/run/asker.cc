@@ -68,7 +68,8 @@ void SteeringFeed::take(const trace::Event& event) {
                       log.value("evidence_hash", ""), std::nullopt});
   }
   if (event.kind == "answer" && !asked_.empty()) {
-    const auto question = base::value_or<std::string>(body, "question", "");
+    auto question = base::value_or<std::string>(body, "log", "");
+    if (question.empty()) question = base::value_or<std::string>(body, "question", "");
     const auto found =
         std::find_if(asked_.rbegin(), asked_.rend(), [&](const auto& asked) { return asked.id == question; });
     if (found != asked_.rend()) found->answered = base::value_or(body, "answered", false);
@@ -98,21 +99,43 @@ Asked asked_from(const steering::Message& message, int evaluations) {
   return asked;
 }
 
+namespace {
+
+steering::QuestionerOptions questioner_options(const Task& task) {
+  steering::QuestionerOptions options;
+  options.hints_path = task.questions_file;
+  options.model = task.questioner_model;
+  return options;
+}
+
+}  // namespace
+
+void check_questioner(const Task& task) {
+  if (task.questioner == "human") return;
+  const steering::Bank bank = steering::load_bank(steering::bank_folder());
+  (void)steering::make_questioner(task.questioner, bank, questioner_options(task));
+}
+
 Questioner make_asker(const Task& task, const fs::path& folder) {
   struct Parts {
     steering::Bank bank;
     std::unique_ptr<steering::Questioner> questioner;
     std::unique_ptr<SteeringFeed> feed;
+    std::function<void(const Json&)> note;  ///< of the moment at hand
   };
   auto parts = std::make_shared<Parts>();
   parts->bank = steering::load_bank(steering::bank_folder());
-  steering::QuestionerOptions options;
-  options.hints_path = task.questions_file;
+  auto options = questioner_options(task);
+  options.note = [raw = parts.get()](const Json& note) {
+    if (raw->note) raw->note(note);
+  };
   parts->questioner = steering::make_questioner(task.questioner, parts->bank, options);
   parts->feed = std::make_unique<SteeringFeed>(folder, task.seed);
   return [parts](const Moment& moment) -> std::optional<Asked> {
     const auto state = parts->feed->state(moment.stop_requested);
+    parts->note = moment.note;
     const auto message = parts->questioner->next(state);
+    parts->note = {};
     if (!message) return std::nullopt;
     return asked_from(*message, state.n_evaluations);
   };

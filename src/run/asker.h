@@ -32,7 +32,10 @@ class SteeringFeed {
   int n_evaluations_ = 0, open_tools_ = 0;
 };
 
-/// The questioner `name` over a run's folder; throws ks::Error for an unknown one.
+/// Throws ks::Error where the task's questioner is unknown or lacks what it needs, before anything is made for a run.
+void check_questioner(const Task& task);
+
+/// The task's questioner over a run's folder; throws ks::Error as check_questioner.
 Questioner make_asker(const Task& task, const base::fs::path& folder);
 
 /// A message of the bank as the run sends it.

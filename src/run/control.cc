@@ -3,17 +3,16 @@
 namespace ks::run {
 namespace {
 constexpr size_t kMostText = 64 * 1024;
+}
 
-/// The text of a message without control characters; throws ks::Error where it is empty or too long.
-std::string clean_text(const Json& request) {
+std::string clean_words(const std::string& typed) {
   std::string text;
-  for (char c : base::value_or<std::string>(request, "text", ""))
-    if (c == '\n' || c == '\t' || static_cast<unsigned char>(c) >= 0x20) text += c;
+  for (char c : typed)
+    if (c == '\n' || c == '\t' || (static_cast<unsigned char>(c) >= 0x20 && c != 0x7f)) text += c;
   if (text.find_first_not_of(" \n\t") == std::string::npos) throw Error("\"text\" is empty");
   if (text.size() > kMostText) throw Error("\"text\" has {} bytes; at most {} are taken", text.size(), kMostText);
   return text;
 }
-}  // namespace
 
 Control::Control(const base::fs::path& socket) : socket_(socket), thread_([this] { serve(); }) {}
 
@@ -25,6 +24,11 @@ Control::~Control() {
 std::vector<std::string> Control::take_messages() {
   const std::lock_guard guard(mutex_);
   return std::exchange(messages_, {});
+}
+
+void Control::set_waiting(bool waiting) {
+  waiting_ = waiting;
+  if (!waiting) continued_ = false;
 }
 
 void Control::set_status(Json status) {
@@ -41,14 +45,21 @@ Json Control::answer(const Json& request) {
   else if (what == "stop")
     stopped_ = true;
   else if (what == "say") {
-    std::string text = clean_text(request);
+    std::string text = clean_words(base::value_or<std::string>(request, "text", ""));
     const std::lock_guard guard(mutex_);
     messages_.push_back(std::move(text));
+  } else if (what == "continue") {
+    if (!waiting_) throw Error("the run does not wait for a question");
+    continued_ = true;
   } else if (what != "status") {
-    throw Error("unknown \"do\": \"{}\"; known: status, pause, resume, stop, say", what);
+    throw Error("unknown \"do\": \"{}\"; known: status, pause, resume, stop, say, continue", what);
   }
   const std::lock_guard guard(mutex_);
-  return {{"ok", true}, {"paused", paused_.load()}, {"stopped", stopped_.load()}, {"status", status_}};
+  return {{"ok", true},
+          {"paused", paused_.load()},
+          {"stopped", stopped_.load()},
+          {"waiting", waiting_.load()},
+          {"status", status_}};
 }
 
 void Control::serve() {

@@ -9,6 +9,8 @@
 #include "base/hash.h"
 #include "base/table.h"
 #include "evaluator/operators.h"
+#include "run/asker.h"
+#include "run/person.h"
 #include "run/session.h"
 #include "run/steps.h"
 
@@ -49,13 +51,18 @@ void open_session(Session& session, const RunOptions& options, const Workbench& 
   if (options.resume.empty()) {
     session.task = read_task(options.task);
     if (!options.questioner.empty()) session.task.questioner = options.questioner;
+    check_questioner(session.task);
+    if (session.task.questioner == "human") check_person(options.person);
     session.paths = begin_folder(options, session.task);
   } else {
     session.paths = open_run_folder(options.resume);
   }
   // From here the folder is ours alone.
   session.lock = std::make_unique<RunLock>(session.paths);
-  if (!options.resume.empty()) session.task = task_of_run(session.paths);
+  if (!options.resume.empty()) {
+    session.task = task_of_run(session.paths);
+    if (session.task.questioner == "human") check_person(options.person);
+  }
   session.goal = std::make_unique<goal::Goal>(session.task.goal);
   session.trace = std::make_unique<trace::TraceWriter>(session.paths.trace(),
                                                        Json{{"run", session.paths.root.filename().string()}});
@@ -74,7 +81,7 @@ std::string hash_of_grid(const Task& task) {
   return evaluator::load_grid(evaluator::find_operator(task.operator_name), task.grid).hash;
 }
 
-void start_or_resume(Session& session) {
+void start_or_resume(Session& session, const RunOptions& options) {
   session.began_ns = base::monotonic_ns();
   const Task& task = session.task;
   if (session.has_started) {
@@ -104,7 +111,9 @@ void start_or_resume(Session& session) {
   }
   session.versions = std::make_unique<Versions>(session.paths);
   session.control = std::make_unique<Control>(session.paths.control_socket());
-  session.questioner = session.bench->make_questioner(task, session.paths);
+  session.answers = std::make_unique<AnswerWatch>(session.paths.trace());
+  session.questioner = task.questioner == "human" ? make_person(session, options.person)
+                                                  : session.bench->make_questioner(task, session.paths);
   AgentSetup setup{task, session.paths, {}, {}};
   setup.sink = [&session](const std::string& kind, const std::string& name, const Json& body) {
     session.trace->append(kind, name, session.redactor.redact(body));
@@ -145,7 +154,7 @@ bool take_turn(Session& session) {
     case agents::AgentStep::Kind::kEvaluate: {
       run_stage(session, "evaluate", [&] { evaluate_version(session, step); });
       const auto asked = run_stage(session, "ask", [&] { return ask_question(session, false); });
-      if (asked) send_message(session, "questioner", {asked->text, asked->focus, false});
+      if (asked) send_question(session, *asked);
       return false;
     }
     case agents::AgentStep::Kind::kClaim: {
@@ -156,7 +165,7 @@ bool take_turn(Session& session) {
     case agents::AgentStep::Kind::kAsk: {
       session.context.new_messages = 0;
       const auto asked = run_stage(session, "ask", [&] { return ask_question(session, false); });
-      if (asked) send_message(session, "questioner", {asked->text, asked->focus, false});
+      if (asked) send_question(session, *asked);
       return false;
     }
     case agents::AgentStep::Kind::kWorked:
@@ -197,10 +206,11 @@ RunResult run_task(const RunOptions& options, const Workbench& bench) {
   if (session.has_ended) return result_of(session, session.end_reason);
 
   // From here everything that happens is in the trace, and a kill at any moment loses nothing of it.
-  start_or_resume(session);
+  start_or_resume(session, options);
   session.progress->say(fmt::format("run {}: {} on {}, {} asks {}, goal {}", session.paths.root.string(),
                                     session.task.operator_name, session.task.grid, session.task.questioner,
                                     session.task.agent, session.task.goal));
+  if (options.on_started) options.on_started(session.paths.root.string());
   try {
     // What the agent starts from is evaluation 1, whoever the agent is.
     if (session.context.history.empty())
@@ -213,6 +223,9 @@ RunResult run_task(const RunOptions& options, const Workbench& bench) {
       is_over = !session.end_reason.empty() || take_turn(session);
       write_state(session);
     }
+
+    // What became of the last questions is known now.
+    record_answers(session, true);
 
     // The decision is the judge's, on the files as they lie at the end.
     final_judgement(session);
@@ -230,6 +243,7 @@ RunResult run_task(const RunOptions& options, const Workbench& bench) {
 std::string describe_run(const RunOptions& options) {
   Task task = read_task(options.task);
   if (!options.questioner.empty()) task.questioner = options.questioner;
+  check_questioner(task);
   const auto the_operator = evaluator::find_operator(task.operator_name);
   const auto grid = evaluator::load_grid(the_operator, task.grid);
   const auto scenarios = task.filter.empty() ? grid.scenarios : core::filter_scenarios(grid, task.filter);

@@ -3,11 +3,25 @@
 
 #include <atomic>
 #include <cstdio>
+#include <functional>
+#include <optional>
 #include <string>
 
 #include "run/workbench.h"
 
 namespace ks::run {
+
+/// What came from a person's terminal.
+struct TypedLine {
+  std::string text;
+  bool is_end = false;  ///< the input was closed: nothing more will come
+};
+
+/// How a person is reached, for the questioner `human`.
+struct Person {
+  std::function<std::optional<TypedLine>(double timeout_s)> read_line;  ///< empty: no terminal; nothing: not yet
+  bool has_page = false;                                                ///< a live page is served
+};
 
 /// What to run and how to show it.
 struct RunOptions {
@@ -16,6 +30,8 @@ struct RunOptions {
   std::string questioner;     ///< takes the place of the task's; "" does not
   std::string runs = "runs";  ///< folder in which a new run's folder is made
   const std::atomic<bool>* cancel = nullptr;
+  Person person;
+  std::function<void(const std::string& folder)> on_started;  ///< the run's doors are open
   std::FILE* out = stdout;
   bool is_quiet = false;
 };

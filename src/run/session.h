@@ -9,6 +9,7 @@
 #include "agents/redact.h"
 #include "base/clock.h"
 #include "goal/goal.h"
+#include "run/answers.h"
 #include "run/control.h"
 #include "run/progress.h"
 #include "run/versions.h"
@@ -31,6 +32,7 @@ struct Session {
   std::unique_ptr<Progress> progress;
   agents::Redactor redactor;
   Questioner questioner;
+  std::unique_ptr<AnswerWatch> answers;
 
   agents::AgentContext context;      ///< history and messages
   std::string grid_hash;             ///< of the goal's grid when the run began

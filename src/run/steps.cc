@@ -71,14 +71,15 @@ std::string budget_spent(const Session& session) {
   return "";
 }
 
-void send_message(Session& session, const std::string& source, const agents::AgentMessage& message) {
-  session.record("message",
-                 {{"role", source == "human" ? "human" : "system"},
-                  {"source", source},
-                  {"text", message.text},
-                  {"focus", message.focus},
-                  {"is_refusal", message.is_refusal}},
-                 true);
+void send_message(Session& session, const std::string& source, const agents::AgentMessage& message,
+                  const std::string& question) {
+  Json body = {{"role", source == "human" ? "human" : "system"},
+               {"source", source},
+               {"text", message.text},
+               {"focus", message.focus},
+               {"is_refusal", message.is_refusal}};
+  if (!question.empty()) body["question"] = question;
+  session.record("message", body, true);
   session.context.messages.push_back(message);
   ++session.context.new_messages;
 }
@@ -129,14 +130,27 @@ void evaluate_version(Session& session, const agents::AgentStep& step) {
   say_evaluation(session, figures, step.text);
 }
 
+void send_question(Session& session, const Asked& asked) {
+  const bool is_person = session.task.questioner == "human";
+  send_message(session, is_person ? "human" : "questioner", {asked.text, asked.focus, false}, asked.id);
+}
+
+void record_answers(Session& session, bool is_end) {
+  for (const Json& body : session.answers->due(is_end)) session.record("answer", body);
+}
+
 std::optional<Asked> ask_question(Session& session, bool stop_requested) {
+  // First what became of earlier questions: a choice depends on it.
+  record_answers(session, false);
   if (!session.questioner) return std::nullopt;
-  auto asked = session.questioner({stop_requested, session.evaluations()});
+  auto asked = session.questioner(
+      {stop_requested, session.evaluations(), [&](const Json& note) { session.record("note", note); }});
   if (!asked) return asked;
   Json body = {{"id", asked->id},       {"category", asked->category},           {"text", asked->text},
                {"facts", asked->facts}, {"questioner", session.task.questioner}, {"evaluation", session.evaluations()},
                {"focus", asked->focus}};
   if (!asked->log.is_null()) body["log"] = asked->log;
+  body.update(asked->more);
   session.record("question", body, true);
   session.last_question = asked->id;
   session.progress->say(
@@ -145,6 +159,7 @@ std::optional<Asked> ask_question(Session& session, bool stop_requested) {
 }
 
 void take_human_messages(Session& session) {
+  if (session.task.questioner == "human") return;  // what a person types is a question then, at its time
   for (const auto& text : session.control->take_messages())
     send_message(session, "human", {session.redactor.redact(text), "", false});
 }
@@ -208,7 +223,8 @@ void refuse(Session& session, const judge::Judgement& judgement, bool is_fresh) 
   record_judgement(session, judgement, is_fresh, asked ? asked->id : "");
   send_message(
       session, "judge",
-      {judge::refusal_text(judgement, session.task.goal, asked ? asked->text : ""), asked ? asked->focus : "", true});
+      {judge::refusal_text(judgement, session.task.goal, asked ? asked->text : ""), asked ? asked->focus : "", true},
+      asked ? asked->id : "");
   session.progress->say(
       fmt::format("   x  not yet: {}", judgement.figures.empty() ? judgement.reason : judgement.figures.front()));
 }

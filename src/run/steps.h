@@ -30,8 +30,15 @@ std::optional<judge::Judgement> known_judgement(const Session& session);
 /// Why the run must end now by its budget; "" if it need not.
 std::string budget_spent(const Session& session);
 
-/// Puts a message before the agent and into the trace.
-void send_message(Session& session, const std::string& source, const agents::AgentMessage& message);
+/// Puts a message before the agent and into the trace; `question`: the id of the question that it carries.
+void send_message(Session& session, const std::string& source, const agents::AgentMessage& message,
+                  const std::string& question = "");
+
+/// Sends a question that was chosen, as its questioner's.
+void send_question(Session& session, const Asked& asked);
+
+/// Writes the `answer` events of the questions that can be looked back on; at the end of all.
+void record_answers(Session& session, bool is_end);
 
 /// "eval 3/20 | best 0.62x | 2:10 left | asked gap-worst"
 std::string status_line(const Session& session);

@@ -11,9 +11,28 @@ namespace {
 
 const std::map<std::string, std::vector<std::string>> kKeys = {
     {"",
-     {"name", "operator", "grid", "filter", "device", "candidate", "goal", "agent", "model", "questioner",
-      "questions_file", "instructions", "seed", "baselines", "threads", "budget", "evaluation", "judge"}},
+     {"name",
+      "operator",
+      "grid",
+      "filter",
+      "device",
+      "candidate",
+      "goal",
+      "agent",
+      "model",
+      "questioner",
+      "questions_file",
+      "question_seconds",
+      "questioner_model",
+      "instructions",
+      "seed",
+      "baselines",
+      "threads",
+      "budget",
+      "evaluation",
+      "judge"}},
     {"budget", {"minutes", "evaluations", "tokens", "cost_usd"}},
+    {"questioner_model", {"url", "name", "key_env", "seconds"}},
     {"evaluation", {"seconds"}},
     {"judge", {"seconds", "hidden_scenarios"}}};
 
@@ -111,7 +130,13 @@ Task from_toml(const base::TomlFile& file, const base::fs::path& folder) {
   take(file, root, "", "model", task.model);
   take(file, root, "", "questioner", task.questioner);
   take(file, root, "", "questions_file", task.questions_file);
+  take(file, root, "", "question_seconds", task.question_seconds);
   take(file, root, "", "instructions", task.instructions);
+  const Json& model = table_at(file, "questioner_model");
+  take(file, model, "questioner_model", "url", task.questioner_model.url);
+  take(file, model, "questioner_model", "name", task.questioner_model.name);
+  take(file, model, "questioner_model", "key_env", task.questioner_model.key_env);
+  take(file, model, "questioner_model", "seconds", task.questioner_model.seconds);
   take(file, root, "", "seed", task.seed);
   take(file, root, "", "baselines", task.baselines);
   take(file, root, "", "threads", task.threads);

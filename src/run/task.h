@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "steering/model_questioner.h"
 
 namespace ks::run {
 
@@ -29,8 +30,10 @@ struct Task {
   std::string agent = "tuner";
   std::string model;  ///< for agents that have one
   std::string questioner = "bank";
-  std::string questions_file;  ///< directives, for the questioner "hints"
-  std::string instructions;    ///< further words for the agent
+  std::string questions_file;   ///< directives, for the questioner "hints"
+  double question_seconds = 0;  ///< a person's time for a question; 0: until it comes or the minutes are over
+  steering::ModelQuestioner questioner_model;
+  std::string instructions;  ///< further words for the agent
   uint64_t seed = 1;
   std::vector<std::string> baselines;  ///< empty: every installed one
   int threads = 0;                     ///< 0: every core
@@ -45,5 +48,8 @@ Task read_task(const base::fs::path& path);
 
 /// The same from a text whose relative paths are seen from `folder`.
 Task parse_task(const std::string& text, const std::string& origin, const base::fs::path& folder);
+
+/// The text of a task file that reads as `task`.
+std::string task_text(const Task& task);
 
 }  // namespace ks::run

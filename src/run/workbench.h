@@ -20,14 +20,16 @@ struct Asked {
   std::string question;  ///< the question alone
   std::string text;      ///< the whole message: facts, then the question
   Json facts = Json::array();
-  std::string focus;  ///< scenario that the evidence names; "" none
-  Json log = Json();  ///< what selection must find again in the trace; null: nothing
+  std::string focus;           ///< scenario that the evidence names; "" none
+  Json log = Json();           ///< what selection must find again in the trace; null: nothing
+  Json more = Json::object();  ///< further keys of the `question` event
 };
 
 /// When the questioner is consulted.
 struct Moment {
   bool stop_requested = false;  ///< the agent claims that it is done
   int evaluations = 0;
+  std::function<void(const Json&)> note;  ///< records what else there is to say of the choice
 };
 
 /// Chooses a question for this moment, or none.

@@ -81,6 +81,7 @@ std::string LiveRun::read_status() {
     const Json answer = ask_run({{"do", "status"}});
     status["running"] = true;
     status["paused"] = base::value_or<bool>(answer, "paused", false);
+    status["waiting"] = base::value_or<bool>(answer, "waiting", false);
     status["progress"] = progress_text(trace::value_at(answer, "status"));
   } catch (const Error&) {
     // Nobody listens: the run has ended, or has not begun.

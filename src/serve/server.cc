@@ -83,10 +83,11 @@ void Server::State::pass_on(const std::string& what, const httplib::Request& req
       message["text"] = base::require<std::string>(body, "text", "the request");
     }
     live.ask_run(message);
-    const std::string said = what == "say"     ? "sent: the agent gets it when it next comes back"
-                             : what == "stop"  ? "the run stops"
-                             : what == "pause" ? "paused"
-                                               : "resumed";
+    const std::string said = what == "say"        ? "sent: the agent gets it when it next comes back"
+                             : what == "stop"     ? "the run stops"
+                             : what == "pause"    ? "paused"
+                             : what == "continue" ? "the run goes on without a question"
+                                                  : "resumed";
     response.set_content(base::to_line(Json{{"said", said}}), "application/json");
   } catch (const Error& error) {
     refuse(response, 409, error.what());
@@ -116,7 +117,7 @@ void Server::State::add_routes() {
     response.set_content(live.html(token), "text/html; charset=utf-8");
   });
   http.Get("/events", [this](const httplib::Request&, httplib::Response& response) { stream(response); });
-  for (const std::string what : {"say", "pause", "resume", "stop"})
+  for (const std::string what : {"say", "pause", "resume", "stop", "continue"})
     http.Post("/" + what, [this, what](const httplib::Request& request, httplib::Response& response) {
       pass_on(what, request, response);
     });

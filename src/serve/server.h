@@ -6,7 +6,7 @@
 // |---|---|
 // | GET /?token=… | the page |
 // | GET /events?token=… | server-sent events: `page` (kernelseek.page/1) and `status`, at each change |
-// | POST /say {"text"}, /pause, /resume, /stop | passed on to the run's control socket |
+// | POST /say {"text"}, /continue, /pause, /resume, /stop | passed on to the run's control socket |
 #pragma once
 
 #include <memory>

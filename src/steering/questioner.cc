@@ -110,10 +110,32 @@ class HintsQuestioner : public AtBanksMoments {
   std::vector<std::string> hints_;
 };
 
+/// The bank's moments and its best entries; a model picks one by its id.
+class ByModel : public Questioner {
+ public:
+  ByModel(const Bank& bank, const QuestionerOptions& options) : bank_(bank), options_(options) {
+    check_model(options_.model);
+    if (!options_.post) options_.post = post_json;
+  }
+  std::string name() const override { return "model"; }
+  std::optional<Message> next(const SteeringState& state) const override {
+    if (!select_question(bank_, state, options_.policy).message) return std::nullopt;
+    const auto offered = best_messages(bank_, state, kOffered, options_.policy);
+    const ModelChoice choice = choose_by_model(options_.model, offered, options_.post);
+    if (options_.note) options_.note(note_of(choice, offered));
+    if (choice.index < 0) return std::nullopt;
+    return offered[static_cast<size_t>(choice.index)];
+  }
+
+ private:
+  const Bank& bank_;
+  QuestionerOptions options_;
+};
+
 }  // namespace
 
 std::vector<std::string> questioner_names() {
-  return {"none", "bank", "neutral", "shuffled", "hints"};
+  return {"none", "bank", "neutral", "shuffled", "hints", "model", "human"};
 }
 
 std::unique_ptr<Questioner> make_questioner(const std::string& name, const Bank& bank,
@@ -123,6 +145,8 @@ std::unique_ptr<Questioner> make_questioner(const std::string& name, const Bank&
   if (name == "neutral") return std::make_unique<NeutralQuestioner>(bank, options.policy);
   if (name == "shuffled") return std::make_unique<ShuffledQuestioner>(bank, options.policy);
   if (name == "hints") return std::make_unique<HintsQuestioner>(bank, options);
+  if (name == "model") return std::make_unique<ByModel>(bank, options);
+  if (name == "human") throw Error("questioner \"human\" is a person: a run asks it, not the bank");
   const std::string near = base::nearest_word(name, questioner_names());
   throw Error("unknown questioner \"{}\"{}; known: {}", name,
               near.empty() ? "" : fmt::format(" (did you mean {}?)", near), fmt::join(questioner_names(), ", "));

@@ -5,6 +5,7 @@
 //   bank      the question that the evidence calls for
 //   neutral   the bank's moments and facts, and "Continue towards the goal."
 //   shuffled  the bank's moments, questions of the bank in a seeded order, with their own facts
+//   model     a language model picks an entry out of the bank's best by its id; nothing else of its answer is used
 //   hints     the bank's moments, and the lines of a file in order: directives, not linted, each said once
 #pragma once
 
@@ -13,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "steering/model_questioner.h"
 #include "steering/select.h"
 
 namespace ks::steering {
@@ -27,7 +29,10 @@ class Questioner {
 
 /// What a questioner may need.
 struct QuestionerOptions {
-  std::string hints_path;  ///< of `hints`
+  std::string hints_path;                 ///< of `hints`
+  ModelQuestioner model;                  ///< of `model`
+  Post post;                              ///< how `model` reaches its server; empty: HTTP
+  std::function<void(const Json&)> note;  ///< what is recorded of a choice beside it
   SelectionPolicy policy;
 };
 

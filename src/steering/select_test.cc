@@ -395,7 +395,7 @@ TEST(Questioners, HintsGiveTheLinesOfTheirFileInOrderAndThenNothing) {
   const base::TempFolder folder;
   const auto path = folder.path() / "hints.txt";
   base::write_file_atomically(path, "# two hints\nUse larger tiles.\n\nUnroll the loop.\n");
-  const auto hints = make_questioner("hints", bank, {path.string(), {}});
+  const auto hints = make_questioner("hints", bank, {.hints_path = path.string()});
   SteeringState state = busy_state();
   std::vector<std::string> said;
   for (; state.n_evaluations < 60; ++state.n_evaluations)
@@ -405,7 +405,7 @@ TEST(Questioners, HintsGiveTheLinesOfTheirFileInOrderAndThenNothing) {
     }
   EXPECT_EQ(said, (std::vector<std::string>{"Use larger tiles.", "Unroll the loop."}));
   base::write_file_atomically(path, "# nothing\n");
-  EXPECT_THROW(make_questioner("hints", bank, {path.string(), {}}), Error);
+  EXPECT_THROW(make_questioner("hints", bank, {.hints_path = path.string()}), Error);
   EXPECT_THROW(make_questioner("hints", bank), Error);
 }
 

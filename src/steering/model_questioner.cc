@@ -1,0 +1,130 @@
+#include "steering/model_questioner.h"
+
+#include <curl/curl.h>
+
+#include <cstdlib>
+#include <memory>
+
+#include "base/error.h"
+#include "base/json.h"
+
+namespace ks::steering {
+namespace {
+
+constexpr size_t kMostAnswer = 1u << 20, kReplyShown = 200;
+
+const char* const kRole =
+    "You steer a programmer who makes a kernel faster. You may not write to the programmer. You are shown entries, "
+    "each "
+    "with facts and a question. Answer with the id of the one entry whose question the facts call for most, or with "
+    "the "
+    "word none. Write the id alone, nothing before or after it.";
+
+size_t take_bytes(char* data, size_t size, size_t count, void* into) {
+  auto& body = *static_cast<std::string*>(into);
+  if (body.size() + size * count > kMostAnswer) return 0;
+  body.append(data, size * count);
+  return size * count;
+}
+
+std::string trimmed(const std::string& text) {
+  const auto first = text.find_first_not_of(" \t\r\n"), last = text.find_last_not_of(" \t\r\n");
+  return first == std::string::npos ? "" : text.substr(first, last - first + 1);
+}
+
+std::string request_body(const ModelQuestioner& model, const std::vector<Message>& offered) {
+  Json entries = Json::array();
+  for (const auto& message : offered)
+    entries.push_back({{"id", message.id}, {"facts", message.facts}, {"question", message.question}});
+  return base::to_line(
+      Json{{"model", model.name},
+           {"temperature", 0},
+           {"messages",
+            {{{"role", "system"}, {"content", kRole}}, {{"role", "user"}, {"content", base::to_line(entries)}}}}});
+}
+
+/// The words of an answer; throws ks::Error where it holds none.
+std::string content_of(const HttpAnswer& answer, int64_t& tokens) {
+  if (answer.status == 0) throw Error("no answer: {}", answer.body);
+  if (answer.status != 200) throw Error("the server answered {}", answer.status);
+  const Json json = base::parse_json(answer.body, "the answer");
+  try {
+    if (json.contains("usage") && json["usage"].is_object())
+      tokens = base::value_or<int64_t>(json["usage"], "total_tokens", 0);
+    return json.at("choices").at(0).at("message").at("content").get<std::string>();
+  } catch (const nlohmann::json::exception&) {
+    throw Error("the answer has no choices[0].message.content");
+  }
+}
+
+}  // namespace
+
+HttpAnswer post_json(const std::string& url, const std::string& key, const std::string& body, double seconds) {
+  HttpAnswer answer;
+  const std::unique_ptr<CURL, decltype(&curl_easy_cleanup)> curl(curl_easy_init(), curl_easy_cleanup);
+  KS_CHECK(curl, "curl starts");
+  curl_slist* list = curl_slist_append(nullptr, "Content-Type: application/json");
+  if (!key.empty()) list = curl_slist_append(list, ("Authorization: Bearer " + key).c_str());
+  const std::unique_ptr<curl_slist, decltype(&curl_slist_free_all)> headers(list, curl_slist_free_all);
+  curl_easy_setopt(curl.get(), CURLOPT_URL, url.c_str());
+  curl_easy_setopt(curl.get(), CURLOPT_PROTOCOLS_STR, "http,https");
+  curl_easy_setopt(curl.get(), CURLOPT_NOPROXY, "127.0.0.1,localhost,::1");
+  curl_easy_setopt(curl.get(), CURLOPT_HTTPHEADER, headers.get());
+  curl_easy_setopt(curl.get(), CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(body.size()));
+  curl_easy_setopt(curl.get(), CURLOPT_POSTFIELDS, body.c_str());
+  curl_easy_setopt(curl.get(), CURLOPT_WRITEFUNCTION, take_bytes);
+  curl_easy_setopt(curl.get(), CURLOPT_WRITEDATA, &answer.body);
+  curl_easy_setopt(curl.get(), CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt(curl.get(), CURLOPT_TIMEOUT_MS, static_cast<long>(seconds * 1000));
+  const CURLcode code = curl_easy_perform(curl.get());
+  if (code != CURLE_OK) return {0, curl_easy_strerror(code)};
+  long status = 0;
+  curl_easy_getinfo(curl.get(), CURLINFO_RESPONSE_CODE, &status);
+  answer.status = static_cast<int>(status);
+  return answer;
+}
+
+void check_model(const ModelQuestioner& model) {
+  if (model.url.empty() || model.name.empty())
+    throw Error(
+        "questioner \"model\" needs a table [questioner_model] in the task, with url (\"http://127.0.0.1:8080/v1\") "
+        "and "
+        "name");
+  if (!model.url.starts_with("http://") && !model.url.starts_with("https://"))
+    throw Error("questioner_model.url must begin with http:// or https://, not \"{}\"", model.url);
+  if (model.seconds <= 0) throw Error("questioner_model.seconds must be above 0");
+  if (!model.key_env.empty() && std::getenv(model.key_env.c_str()) == nullptr)
+    throw Error("questioner_model.key_env names {}, which is not set in the environment", model.key_env);
+}
+
+ModelChoice choose_by_model(const ModelQuestioner& model, const std::vector<Message>& offered, const Post& post) {
+  ModelChoice choice;
+  const char* key = model.key_env.empty() ? nullptr : std::getenv(model.key_env.c_str());
+  std::string url = model.url;
+  while (!url.empty() && url.back() == '/') url.pop_back();
+  try {
+    const auto answer =
+        post(url + "/chat/completions", key == nullptr ? "" : key, request_body(model, offered), model.seconds);
+    const std::string reply = trimmed(content_of(answer, choice.tokens));
+    choice.reply = reply.substr(0, kReplyShown);
+    if (reply == "none") return choice;
+    for (size_t i = 0; i < offered.size(); ++i)
+      if (reply == offered[i].id) choice.index = static_cast<int>(i);
+    if (choice.index < 0) choice.refused = "it is none of the offered ids";
+  } catch (const Error& e) {
+    choice.refused = e.what();
+  }
+  return choice;
+}
+
+Json note_of(const ModelChoice& choice, const std::vector<Message>& offered) {
+  Json ids = Json::array();
+  for (const auto& message : offered) ids.push_back(message.id);
+  return {{"what", choice.refused.empty() ? "model_chose" : "model_refused"},
+          {"text", choice.refused.empty() ? "the model chose " + choice.reply : "refused: " + choice.refused},
+          {"reply", choice.reply},
+          {"offered", ids},
+          {"tokens", choice.tokens}};
+}
+
+}  // namespace ks::steering
