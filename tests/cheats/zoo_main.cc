@@ -48,6 +48,7 @@ Trick read_trick(const base::fs::path& folder) {
   trick.also = strings(v, "also");
   trick.expect = strings(v, "expect");
   trick.grid = v.value("grid", "demo");
+  if (trick.grid.ends_with(".tsv")) trick.grid = (folder.parent_path() / trick.grid).string();
   trick.filter = v.value("filter", "");
   trick.timed = v.value("timed", false);
   trick.honest_time = v.value("honest_time", false);
@@ -169,8 +170,9 @@ void try_trick(const Trick& trick, const base::fs::path& zoo, Tally& tally) {
 void try_control(const base::fs::path& folder, Tally& tally) {
   const auto file = base::read_toml_file((folder / "control.toml").string());
   ++tally.controls;
-  const auto evaluation =
-      judge(candidate_of(folder), file.values.value("grid", "demo"), file.values.value("filter", ""), true, {});
+  std::string grid = file.values.value("grid", "demo");
+  if (grid.ends_with(".tsv")) grid = (folder.parent_path().parent_path() / grid).string();
+  const auto evaluation = judge(candidate_of(folder), grid, file.values.value("filter", ""), true, {});
   const auto expect = strings(file.values, "expect");
   bool any_correct = false;
   std::string bad = evaluation.outcome == "judged" ? "" : evaluation.outcome + ": " + reason_of(evaluation);
@@ -208,8 +210,12 @@ int keep_zoo(const base::fs::path& zoo, const std::vector<std::string>& only, co
   std::sort(folders.begin(), folders.end());
   for (const auto& folder : folders) {
     if (!only.empty() && !contains(only, folder.filename().string())) continue;
-    if (base::fs::exists(folder / "cheat.toml")) try_trick(read_trick(folder), zoo, tally);
-    if (base::fs::exists(folder / "control.toml")) try_control(folder, tally);
+    try {
+      if (base::fs::exists(folder / "cheat.toml")) try_trick(read_trick(folder), zoo, tally);
+      if (base::fs::exists(folder / "control.toml")) try_control(folder, tally);
+    } catch (const ks::Error& e) {
+      fail(tally.idle_counters, fmt::format("{}: could not be judged: {}", folder.filename().string(), e.what()));
+    }
     if (!out.empty()) write_record(tally, out);  // what is known so far outlives an interruption
   }
   fmt::print(

@@ -1,5 +1,5 @@
 // What the tricks and controls on RMSNorm share on a GPU: reading and writing elements, and a kernel that does a row a
-// block rightly. Defines ks_sizes and ks_plan for those that need no buffers; one that does defines OWN_SIZES first.
+// block rightly. Defines ks_sizes and ks_plan for those that need no buffers; one that does defines OWN_SIZES (OWN_PLAN) first.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -80,6 +80,8 @@ extern "C" ks_status ks_sizes(const ks_rmsnorm_shape*, ks_buffer_sizes* sizes) {
 }
 #endif
 
+#ifndef OWN_PLAN
 extern "C" ks_status ks_plan(const ks_rmsnorm_shape*, void*) {
   return KS_OK;
 }
+#endif

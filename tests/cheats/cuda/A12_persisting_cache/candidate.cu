@@ -2,21 +2,30 @@
 // A persisting window over the input, as large as the device allows.
 #include <algorithm>
 
+#define OWN_PLAN
 #include "../rmsnorm_parts.cuh"
 
+static size_t window_bytes;
+
+/// Outside any capture: sets as much of L2 aside as there may be.
+extern "C" ks_status ks_plan(const ks_rmsnorm_shape*, void*) {
+  int most = 0, widest = 0, device = 0;
+  cudaGetDevice(&device);
+  cudaDeviceGetAttribute(&most, cudaDevAttrMaxPersistingL2CacheSize, device);
+  cudaDeviceGetAttribute(&widest, cudaDevAttrMaxAccessPolicyWindowSize, device);
+  cudaDeviceSetLimit(cudaLimitPersistingL2CacheSize, static_cast<size_t>(most));
+  window_bytes = static_cast<size_t>(std::min(most, widest));
+  cudaGetLastError();  // where the device has none of this, there is no window
+  return KS_OK;
+}
+
 extern "C" ks_status ks_run(const ks_rmsnorm_call* call) {
-  static const size_t set_aside = [] {
-    int most = 0, device = 0;
-    cudaGetDevice(&device);
-    cudaDeviceGetAttribute(&most, cudaDevAttrMaxPersistingL2CacheSize, device);
-    cudaDeviceSetLimit(cudaLimitPersistingL2CacheSize, static_cast<size_t>(most));
-    return static_cast<size_t>(most);
-  }();
+  const ks_rmsnorm_shape& shape = shape_of(call);
   cudaLaunchAttribute window{};
   window.id = cudaLaunchAttributeAccessPolicyWindow;
   window.val.accessPolicyWindow.base_ptr = const_cast<void*>(call->input);
   window.val.accessPolicyWindow.num_bytes =
-      std::min(set_aside, static_cast<size_t>(shape_of(call).rows * shape_of(call).input_row_stride) * 2);
+      std::min(window_bytes, static_cast<size_t>(shape.rows * shape.input_row_stride) * 2);
   window.val.accessPolicyWindow.hitRatio = 1.0f;
   window.val.accessPolicyWindow.hitProp = cudaAccessPropertyPersisting;
   window.val.accessPolicyWindow.missProp = cudaAccessPropertyStreaming;
@@ -25,7 +34,7 @@ extern "C" ks_status ks_run(const ks_rmsnorm_call* call) {
   config.blockDim = kThreads;
   config.stream = stream_of(call);
   config.attrs = &window;
-  config.numAttrs = 1;
-  cudaLaunchKernelEx(&config, plain_kernel, shape_of(call), *call);
+  config.numAttrs = window_bytes > 0 ? 1 : 0;
+  cudaLaunchKernelEx(&config, plain_kernel, shape, *call);
   return status();
 }
