@@ -104,7 +104,7 @@ void CommandAgent::start_turn(const AgentContext& context) {
   if (!can_resume && !description.start.empty()) session_ = description.session_from.is_set() ? "" : session_;
   const auto settings = setup_.run_folder / "told" / "settings.json";
   const std::string session = can_resume ? session_ : new_uuid();
-  const std::map<std::string, std::string> values = {
+  std::map<std::string, std::string> values = {
       {"message", last_message_},
       {"session", session},
       {"new_session", session},
@@ -112,14 +112,14 @@ void CommandAgent::start_turn(const AgentContext& context) {
       {"candidate", context.candidate},
       {"settings", settings.string()},
       {"kernelseek", setup_.kernelseek},
+      {"run", setup_.run_folder.string()},
+      {"socket", setup_.socket.string()},
       {"log", (setup_.isolation.work.parent_path() / "agent" / "transcript").string()}};
-  if (!description.settings.empty())
-    base::write_file_atomically(settings, filled(description.settings, {{"kernelseek", setup_.kernelseek}}));
-  auto words = can_resume ? description.resume : description.start;
-  if (!setup_.model.empty() && !description.model_option.empty()) {
-    const auto at = words.begin() + static_cast<ptrdiff_t>(std::min(description.model_after, words.size()));
-    words.insert(at, description.model_option.begin(), description.model_option.end());
-  }
+  if (const char* endpoint = std::getenv(description.endpoint.c_str()); endpoint != nullptr)
+    values["endpoint"] = endpoint;
+  if (!description.settings.empty()) base::write_file_atomically(settings, filled(description.settings, values));
+  prepare_home(values);
+  const auto words = command_line(can_resume);
   setup_.sink("message", "main", {{"role", "system"}, {"source", "prompt"}, {"text", last_message_}});
   start_program(filled(words, values), last_message_);
 }
@@ -150,14 +150,7 @@ void CommandAgent::start_program(const std::vector<std::string>& words, const st
                   "sh", input.string(), turn.errors.string()};
   options.argv.insert(options.argv.end(), isolated.options.argv.begin(), isolated.options.argv.end());
   options.clear_env = true;
-  for (const char* name : {"PATH", "HOME", "LANG", "LC_ALL", "USER", "TERM"})
-    if (const char* value = std::getenv(name); value != nullptr) options.env.emplace_back(name, value);
-  for (const auto& name : setup_.description.environment)
-    if (const char* value = std::getenv(name.c_str()); value != nullptr) options.env.emplace_back(name, value);
-  for (const auto& [name, value] : setup_.description.set) options.env.emplace_back(name, value);
-  options.env.emplace_back("KERNELSEEK_RUN", setup_.run_folder.string());
-  options.env.emplace_back("KERNELSEEK_RUN_SOCKET", setup_.socket.string());
-  options.env.emplace_back("KERNELSEEK_MESSAGE", message);
+  options.env = environment(message);
   turn.child = std::make_unique<base::Child>(options);
   turn.last_line_s = now_s();
   evaluated_this_turn_ = false;
@@ -203,10 +196,13 @@ void CommandAgent::take_line(const std::string& line) {
   Turn& turn = *turn_;
   for (const auto& text : setup_.description.rate_limit)
     if (line.find(text) != std::string::npos) turn.is_limited = true;
+  for (const auto& text : setup_.description.failed_text)
+    if (line.find(text) != std::string::npos) turn.has_failed = true;
   if (!importer_) {
     if (line.find_first_not_of(" \t\r") == std::string::npos) return;
     ++turn.events;
     turn.text = line;
+    if (!setup_.description.trajectory.empty()) return;  // its transcript says the same, and in order
     setup_.sink("message", "main", {{"role", "agent"}, {"text", line}, {"source", "output"}});
     return;
   }
@@ -257,6 +253,17 @@ bool CommandAgent::is_turn_over() {
   return false;
 }
 
+/// What the program wrote as errors is kept, secrets replaced, and may say that it failed.
+void CommandAgent::take_errors() {
+  if (!base::fs::exists(turn_->errors)) return;
+  const std::string errors = redactor_.redact(base::read_file(turn_->errors));
+  base::write_file_atomically(turn_->errors, errors);
+  for (const auto& text : setup_.description.failed_text)
+    if (errors.find(text) != std::string::npos) turn_->has_failed = true;
+  for (const auto& text : setup_.description.rate_limit)
+    if (errors.find(text) != std::string::npos) turn_->is_limited = true;
+}
+
 void CommandAgent::take_trajectory() {
   const auto log = setup_.isolation.work.parent_path() / "agent" / "transcript";
   if (setup_.description.trajectory.empty() || !base::fs::exists(log)) return;
@@ -305,6 +312,7 @@ std::optional<AgentStep> CommandAgent::end_turn() {
   const int status = turn_->child->kill();
   if (turn_->reader.joinable()) turn_->reader.join();
   take_lines();
+  take_errors();
   take_trajectory();
   const bool did_something = evaluated_this_turn_ || turn_->events > 0;
   const bool is_empty = setup_.description.needs_text && turn_->text.empty();

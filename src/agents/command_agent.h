@@ -39,6 +39,7 @@ struct CommandSetup {
   base::fs::path socket;  ///< run.sock
   base::fs::path logs;
   base::fs::path run_folder;
+  base::fs::path home;     ///< the program's HOME, its own; empty: the person's
   std::string kernelseek;  ///< path of this program
   Patience patience;
   std::function<void(const std::string& kind, const std::string& session, const Json& body)> sink;
@@ -57,6 +58,9 @@ class CommandAgent : public Agent {
  private:
   struct Turn;
   void start_turn(const AgentContext& context);
+  void prepare_home(const std::map<std::string, std::string>& values);
+  std::vector<std::string> command_line(bool can_resume) const;
+  std::vector<std::pair<std::string, std::string>> environment(const std::string& message) const;
   void start_program(const std::vector<std::string>& words, const std::string& message);
   std::string message_for(const AgentContext& context) const;
   std::optional<AgentStep> serve_request(const AgentContext& context);
@@ -66,6 +70,7 @@ class CommandAgent : public Agent {
   bool is_turn_over();
   std::optional<AgentStep> end_turn();
   std::optional<AgentStep> failed_turn(const std::string& why);
+  void take_errors();
   void take_trajectory();
   void wait(double seconds);
 

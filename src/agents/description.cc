@@ -14,14 +14,17 @@ const std::vector<std::string> kKeys = {"name",
                                         "start",
                                         "resume",
                                         "model_option",
-                                        "model_after",
+                                        "endpoint",
+                                        "endpoint_option",
+                                        "failed_text",
+                                        "credentials",
+                                        "home_files",
                                         "session_from",
                                         "events",
                                         "finished",
                                         "failed",
                                         "rate_limit",
                                         "transcripts",
-                                        "home_writes",
                                         "environment",
                                         "settings",
                                         "usage",
@@ -72,7 +75,9 @@ Description read_description(const base::fs::path& path) {
     result.start = base::require<std::vector<std::string>>(values, "start", path.string());
     result.resume = list(values, "resume");
     result.model_option = list(values, "model_option");
-    result.model_after = base::value_or<size_t>(values, "model_after", 1);
+    result.endpoint = base::value_or<std::string>(values, "endpoint", "");
+    result.endpoint_option = list(values, "endpoint_option");
+    result.failed_text = list(values, "failed_text");
     result.session_from = match_of(values, "session_from", path.string());
     result.session_key = std::exchange(result.session_from.key, "");
     result.finished = match_of(values, "finished", path.string());
@@ -85,7 +90,8 @@ Description read_description(const base::fs::path& path) {
     result.usage_is_cumulative = base::value_or<std::string>(values, "usage", "") == "cumulative";
     result.rate_limit = list(values, "rate_limit");
     result.transcripts = list(values, "transcripts");
-    result.home_writes = list(values, "home_writes");
+    result.credentials = list(values, "credentials");
+    result.home_files = base::value_or<std::map<std::string, std::string>>(values, "home_files", {});
     result.environment = list(values, "environment");
     result.unset = list(values, "unset");
     result.set = base::value_or<std::map<std::string, std::string>>(values, "set", {});
@@ -94,6 +100,9 @@ Description read_description(const base::fs::path& path) {
     throw Error("{}: a key has the wrong type: {}", path.string(), e.what());
   }
   if (result.start.empty()) throw Error("{}: \"start\" names no program", file.where("start"));
+  for (const auto& [file_name, content] : result.home_files)
+    if (file_name.empty() || file_name.front() == '/' || file_name.find("..") != std::string::npos)
+      throw Error("{}: \"{}\" must lie under HOME", file.where("home_files"), file_name);
   if (result.tested != "live" && result.tested != "recorded")
     throw Error("{}: \"tested\" must be \"live\" or \"recorded\"", file.where("tested"));
   return result;

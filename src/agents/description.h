@@ -24,10 +24,11 @@ struct Description {
   std::string program;               ///< looked up in PATH by doctor; "" any
   std::string tested;                ///< "live" or "recorded"
   std::vector<std::string> version;  ///< arguments that print it
-  std::vector<std::string> start,
-      resume;  ///< with {message}, {session}, {new_session}, {model}, {candidate}, {log}, {settings}
-  std::vector<std::string> model_option;  ///< put in after `model_after` words, where a model is given
-  size_t model_after = 1;
+  /// Command lines. The word {options} is replaced by the two options below; see docs/formats/agent.md for the others.
+  std::vector<std::string> start, resume;
+  std::vector<std::string> model_option;     ///< where a model is given
+  std::string endpoint;                      ///< variable of ours that names another server for its model
+  std::vector<std::string> endpoint_option;  ///< where that variable is set, with {endpoint}
   LineMatch session_from, finished, failed;
   std::string session_key;  ///< key of the line that session_from matches
   std::string events;       ///< how to read its output: a stream format, or "text"
@@ -36,10 +37,12 @@ struct Description {
   bool message_on_stdin = false;
   bool evaluate_after_turn = false;  ///< it cannot ask for evaluations itself
   bool usage_is_cumulative = false;
-  std::vector<std::string> rate_limit;   ///< texts that say: wait
-  std::vector<std::string> transcripts;  ///< folders under HOME
-  std::vector<std::string> home_writes;  ///< files and folders under HOME that it writes
-  std::vector<std::string> environment;  ///< variables that it gets from ours
+  std::vector<std::string> rate_limit;            ///< texts that say: wait
+  std::vector<std::string> failed_text;           ///< texts in its output or errors that say: this turn failed
+  std::vector<std::string> transcripts;           ///< folders under HOME
+  std::vector<std::string> credentials;           ///< files under the person's HOME that its own HOME has too
+  std::map<std::string, std::string> home_files;  ///< files of its HOME, by path, that are written for it
+  std::vector<std::string> environment;           ///< variables that it gets from ours
   std::vector<std::string> unset;
   std::map<std::string, std::string> set;
   std::string settings;  ///< content of the file {settings}

@@ -36,6 +36,7 @@ Isolated isolate(const base::SpawnOptions& options, const IsolationSpec& spec) {
   add({"--bind", spec.work.string(), spec.work.string()});
   for (const auto& path : spec.readable) add({"--ro-bind", path.string(), path.string()});
   for (const auto& path : spec.writable) add({"--bind-try", path.string(), path.string()});
+  for (const auto& [from, to] : spec.bound) add({"--bind-try", from.string(), to.string()});
   add({"--unshare-pid", "--unshare-ipc", "--unshare-uts", "--die-with-parent"});
   if (!spec.network) argv.push_back("--unshare-net");
   if (!options.folder.empty()) add({"--chdir", options.folder});

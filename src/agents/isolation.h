@@ -13,10 +13,11 @@ namespace ks::agents {
 
 /// What an agent's process may touch.
 struct IsolationSpec {
-  base::fs::path run_folder;             ///< hidden …
-  base::fs::path work;                   ///< … but for this, which is writable
-  std::vector<base::fs::path> writable;  ///< further folders and sockets, at their own places
-  std::vector<base::fs::path> readable;  ///< folders of the run folder that may be read
+  base::fs::path run_folder;                                     ///< hidden …
+  base::fs::path work;                                           ///< … but for this, which is writable
+  std::vector<base::fs::path> writable;                          ///< further folders and sockets, at their own places
+  std::vector<base::fs::path> readable;                          ///< folders of the run folder that may be read
+  std::vector<std::pair<base::fs::path, base::fs::path>> bound;  ///< a file of ours, and where it is seen, writable
   bool network = false;
   bool device_files = false;  ///< a GPU
 };

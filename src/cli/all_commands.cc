@@ -17,6 +17,7 @@ void add_all_commands(CLI::App& app) {
   add_profile_command(app);
   add_disassemble_command(app);
   add_run_command(app);
+  add_agent_tool_command(app);
   add_ask_command(app);
   add_signals_command(app);
   add_report_command(app);

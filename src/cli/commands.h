@@ -29,5 +29,6 @@ void add_hook_command(CLI::App& app);
 void add_serve_command(CLI::App& app);
 void add_bank_command(CLI::App& app);
 void add_data_command(CLI::App& app);
+void add_agent_tool_command(CLI::App& app);
 
 }  // namespace ks::cli
