@@ -108,12 +108,15 @@ bool admit_candidate(Evaluator& evaluator, Implementation& implementation) {
     return true;
   }
   evaluator.tell("build", "", 0);
-  const Build build =
-      run_stage(evaluator, "build", [&] { return build_candidate(candidate, request.device, evaluator.threads, request.prebuilt); });
+  const Build build = run_stage(evaluator, "build", [&] {
+    return build_candidate(candidate, request.device, evaluator.threads, request.prebuilt);
+  });
   record.candidate_hash = build.hash;
-  record.build = {
-      {"log", build.log},           {"cached", build.cached},          {"seconds", build.seconds},
-      {"compiler", build.compiler}, {"source_hash", build.source_hash}};
+  record.build = {{"log", build.log},
+                  {"cached", build.cached},
+                  {"seconds", build.seconds},
+                  {"compiler", build.compiler},
+                  {"source_hash", build.source_hash}};
   if (build.prebuilt) record.build["prebuilt"] = true;
   if (!build.ok) {
     record.outcome = "build_failed";
@@ -197,6 +200,7 @@ void gather_contenders(Evaluator& evaluator, const Implementation& candidate) {
 /// The cost of asking, the same for everyone: the smallest over the sides, so that none can inflate it.
 double measure_overhead(Evaluator& evaluator) {
   double least = INFINITY;
+  for (auto& side : evaluator.contenders) side.worker->begin_start();
   for (auto& side : evaluator.contenders)
     if (!side.worker->start())
       if (const double us = empty_block_us(*side.worker); us > 0) least = std::min(least, us);
@@ -336,7 +340,12 @@ void judge_scenarios(Evaluator& evaluator) {
     bench.effort = effort_of(evaluator, i);
     judge_scenario(evaluator, bench, scenario, static_cast<int>(i));
   }
-  evaluator.record.stage_s["in_oracle"] = oracle.solving_s();
+  double in_oracle = 0;
+  for (const auto& [what, seconds] : oracle.answering_s()) {
+    evaluator.record.stage_s["oracle_" + what] = seconds;
+    in_oracle += seconds;
+  }
+  evaluator.record.stage_s["in_oracle"] = in_oracle;
   evaluator.record.stage_s["in_workers"] = bench.worker_s;
   evaluator.record.provenance["protections"] = evaluator.contenders.front().worker->protections();
   for (const auto& side : evaluator.contenders)

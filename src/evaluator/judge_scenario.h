@@ -18,15 +18,15 @@ namespace ks::evaluator {
 struct Contender {
   std::string name;  ///< "candidate", "aa" (the candidate once more), or a baseline's name
   std::unique_ptr<WorkerClient> worker;
-  core::Side result;  ///< of the current scenario
-  ShapeAnswer shape;  ///< of the current scenario
+  core::Side result;   ///< of the current scenario
+  ShapeAnswer shape;   ///< of the current scenario
   bool known = false;  ///< an earlier record has it in the current scenario
 };
 
 /// How much work is spent, and what may be skipped.
 struct Effort {
   double check_budget_s = 2.0;      ///< per scenario: inputs beyond the first two are tried while this lasts
-  double timing_budget_s = 4.0;     ///< per scenario
+  double timing_budget_s = 3.2;     ///< per scenario
   double target_half_width = 0.01;  ///< of the paired log ratios' interval: stop when all are this narrow
   int min_rounds = 2;               ///< each round gives two samples a side
   int max_rounds = 30;
@@ -49,10 +49,10 @@ struct Workbench {
   uint64_t seed = 0;  ///< secret, of this evaluation
   const std::atomic<bool>* cancel = nullptr;
   Switches switches;
-  bool warm = false;      ///< a block is calls on one set, caches warm: for comparison with other people's figures
-  double asking_us = 0;   ///< of an empty block by our clock, also on a GPU
+  bool warm = false;     ///< a block is calls on one set, caches warm: for comparison with other people's figures
+  double asking_us = 0;  ///< of an empty block by our clock, also on a GPU
   Json clocks = Json::object();  ///< of the current scenario: by side, what the device said after each sample
-  double worker_s = 0;  ///< spent in candidates and baselines (not the evaluator's own share)
+  double worker_s = 0;           ///< spent in candidates and baselines (not the evaluator's own share)
   bool cancelled() const { return cancel != nullptr && cancel->load(); }
 };
 

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 
 namespace ks::evaluator {
@@ -25,11 +26,13 @@ OracleClient::OracleClient(const std::string& operator_library, const std::strin
 }
 
 Json OracleClient::ask(const Json& request, std::vector<int>* fds) {
+  const int64_t start = base::monotonic_ns();
   std::optional<base::ChannelMessage> message;
   if (child_->channel().send(request)) message = child_->channel().receive(-1);
   if (!message)
     throw Error("the oracle process ended while answering \"{}\" ({})", request["do"].get<std::string>(),
                 base::describe_exit(child_->kill()));
+  answering_s_[request["do"].get<std::string>()] += static_cast<double>(base::monotonic_ns() - start) * 1e-9;
   if (fds != nullptr) *fds = message->fds;
   const std::string error = message->body.value("error", "");
   if (error.starts_with("out of memory")) throw OutOfMemory(error);
@@ -58,13 +61,12 @@ ProblemInfo OracleClient::problem(const core::Scenario& scenario) {
 
 void OracleClient::solve(const std::string& slot, const std::string& recipe, uint64_t seed, bool nan_slack,
                          int64_t sampled_rows) {
-  const Json answer = ask({{"do", "solve"},
-                           {"slot", slot},
-                           {"recipe", recipe},
-                           {"seed", seed},
-                           {"nan_slack", nan_slack},
-                           {"sampled_rows", sampled_rows}});
-  solving_s_ += answer["seconds"].get<double>();
+  ask({{"do", "solve"},
+       {"slot", slot},
+       {"recipe", recipe},
+       {"seed", seed},
+       {"nan_slack", nan_slack},
+       {"sampled_rows", sampled_rows}});
 }
 
 Layout OracleClient::lay_out(const std::string& side, int count, uint64_t scratch, uint64_t state, uint64_t schedule) {
@@ -88,7 +90,8 @@ void OracleClient::prepare(const std::string& side, const std::vector<int>& sets
 
 Finding OracleClient::verify(const std::string& side, const std::vector<int>& sets,
                              const std::vector<std::string>& skip, bool loose, bool timed) {
-  const Json answer = ask({{"do", "verify"}, {"side", side}, {"sets", sets}, {"skip", skip}, {"loose", loose}, {"timed", timed}});
+  const Json answer =
+      ask({{"do", "verify"}, {"side", side}, {"sets", sets}, {"skip", skip}, {"loose", loose}, {"timed", timed}});
   const auto number = [&](const char* key) {
     return answer[key].is_null() ? std::numeric_limits<double>::infinity() : answer[key].get<double>();
   };

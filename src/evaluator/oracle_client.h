@@ -51,8 +51,8 @@ class OracleClient {
 
   const Json& device() const { return device_; }
   uint64_t cold_bytes() const { return cold_bytes_; }
-  /// Seconds spent inside the oracle solving problems (not the evaluator's own share).
-  double solving_s() const { return solving_s_; }
+  /// Seconds that the oracle took to answer, by what was asked: "solve", "prepare", "verify", "layout" …
+  const std::map<std::string, double>& answering_s() const { return answering_s_; }
 
   ProblemInfo problem(const core::Scenario& scenario);
   /// sampled_rows 0: all rows.
@@ -72,7 +72,7 @@ class OracleClient {
   std::unique_ptr<base::Child> child_;
   Json device_;
   uint64_t cold_bytes_ = 0;
-  double solving_s_ = 0;
+  std::map<std::string, double> answering_s_;
 };
 
 }  // namespace ks::evaluator
