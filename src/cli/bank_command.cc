@@ -1,7 +1,8 @@
-// kernelseek bank list | show | check: the questions.
+// kernelseek bank list | show | check | coverage: the questions, and what runs made of them.
 #include "base/table.h"
 #include "cli/commands.h"
 #include "cli/data_checks.h"
+#include "run/coverage.h"
 #include "steering/bank.h"
 
 namespace ks::cli {
@@ -40,6 +41,36 @@ void check_questions() {
   exit_code() = report.problems.empty() ? kDone : kWrong;
 }
 
+struct CoverageOptions {
+  std::vector<std::string> runs;
+  int within = 3;
+  bool all = false, json = false;
+};
+
+void print_coverage(const steering::Bank& bank, const run::Coverage& coverage, bool all) {
+  base::TextTable table({"id", "category", "fired", "first", "asked", "answered", "improved after"});
+  size_t silent = 0;
+  for (const auto& question : bank.questions) {
+    const auto& entry = coverage.entries.at(question.id);
+    silent += entry.fired == 0;
+    if (entry.fired == 0 && entry.asked == 0 && !all) continue;
+    table.add({question.id, question.category, std::to_string(entry.fired), std::to_string(entry.first),
+               std::to_string(entry.asked), std::to_string(entry.answered), std::to_string(entry.improved)});
+  }
+  fmt::print("{}{} runs, {} evaluations; {} of {} entries never fired{}\n", table.text(base::terminal_width()),
+             coverage.runs, coverage.moments, silent, bank.questions.size(),
+             all || silent == 0 ? "" : " (--all lists them)");
+}
+
+void cover_questions(const CoverageOptions& options) {
+  const auto bank = steering::load_bank(steering::bank_folder());
+  const auto coverage = run::coverage_of(bank, {options.runs.begin(), options.runs.end()}, options.within);
+  if (options.json)
+    fmt::print("{}\n", run::to_json(coverage).dump(1));
+  else
+    print_coverage(bank, coverage, options.all);
+}
+
 }  // namespace
 
 void add_bank_command(CLI::App& app) {
@@ -54,6 +85,16 @@ void add_bank_command(CLI::App& app) {
   auto* show = command->add_subcommand("show", "One question with all that belongs to it");
   show->add_option("id", *id, "The question's id")->required();
   show->callback([id] { show_question(*id); });
+  auto coverage = std::make_shared<CoverageOptions>();
+  auto* cover = command->add_subcommand("coverage", "Which entries fired, were asked, and were followed by a gain");
+  cover->footer("Example: kernelseek bank coverage runs --within 3");
+  cover->add_option("runs", coverage->runs, "Folders of runs, or folders that hold some")->required();
+  cover->add_option("--within", coverage->within, "Evaluations after a question in which the best must rise")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  cover->add_flag("--all", coverage->all, "Also the entries that never fired");
+  cover->add_flag("--json", coverage->json, "Print JSON");
+  cover->callback([coverage] { cover_questions(*coverage); });
   command->add_subcommand("check", "Validate every entry: schema, triggers, slots, language, leaks")
       ->callback(check_questions);
   more_data_checks().push_back([](DataReport& report) {

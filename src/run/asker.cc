@@ -76,8 +76,19 @@ void SteeringFeed::take(const trace::Event& event) {
   }
 }
 
+std::optional<trace::Event> SteeringFeed::step() {
+  auto event = reader_.next();
+  if (event) take(*event);
+  return event;
+}
+
 steering::SteeringState SteeringFeed::state(bool is_stop_requested) {
-  while (const auto event = reader_.next()) take(*event);
+  while (step()) {
+  }
+  return current(is_stop_requested);
+}
+
+steering::SteeringState SteeringFeed::current(bool is_stop_requested) const {
   steering::SteeringState state;
   state.signals = tracker_.current();
   state.evidence = [this](const std::vector<std::string>& signals) { return tracker_.evidence(signals); };
@@ -143,7 +154,8 @@ Questioner make_asker(const Task& task, const fs::path& folder) {
 
 void ensure_trace(const fs::path& folder) {
   if (!fs::is_directory(folder)) throw Error("{}: there is no such run or folder of records", folder.string());
-  const bool is_run = fs::exists(folder / "task.toml") && fs::exists(folder / "trace.jsonl");
+  const bool is_run =
+      fs::exists(folder / "trace.jsonl") && (fs::exists(folder / "task.toml") || fs::exists(folder / "evaluations"));
   if (is_run) return;
   const auto records = records_in(folder);
   if (records.empty())

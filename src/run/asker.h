@@ -18,6 +18,10 @@ class SteeringFeed {
   explicit SteeringFeed(const base::fs::path& folder, uint64_t seed);
   /// Reads what is new, and says how things stand.
   steering::SteeringState state(bool is_stop_requested);
+  /// Reads one event more, and says which; nothing where there is none yet.
+  std::optional<trace::Event> step();
+  /// How things stand with what was read so far.
+  steering::SteeringState current(bool is_stop_requested) const;
   const signals::SignalTracker& tracker() const { return tracker_; }
 
  private:

@@ -74,6 +74,9 @@ void open_session(Session& session, const RunOptions& options, const Workbench& 
   session.context.goal = session.task.goal;
   session.context.seed = session.task.seed;
   restore_session(session);
+  if (session.has_started && session.started_goal != session.task.goal)
+    throw Error("{}: the goal is not the one that this run began with ({}); put it back", session.paths.task().string(),
+                session.started_goal);
 }
 
 /// The hash of the grid's text, by which a later change of it is noticed.

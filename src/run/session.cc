@@ -51,6 +51,7 @@ class Restorer {
     if (event.kind == "run_start") {
       session_.has_started = true;
       session_.grid_hash = body.value("grid_hash", "");
+      session_.started_goal = body.value("goal", "");
     }
     if (event.kind == "run_end") {
       session_.has_ended = true;

@@ -36,6 +36,7 @@ struct Session {
 
   agents::AgentContext context;      ///< history and messages
   std::string grid_hash;             ///< of the goal's grid when the run began
+  std::string started_goal;          ///< the goal that the run began with
   std::string evaluated_hash;        ///< content_hash of what the last whole evaluation judged
   std::vector<std::string> figures;  ///< the goal's comparisons on it
   double best = 0;                   ///< geomean against the fastest, of those right on most scenarios; 0: none
