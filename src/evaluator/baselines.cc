@@ -28,6 +28,7 @@ Baseline read_baseline(const base::fs::path& folder) {
   baseline.extract = base::strings_at(file, "extract");
   baseline.trees = base::strings_at(file, "trees");
   baseline.members = base::strings_at(file, "members");
+  baseline.unwritten = base::strings_at(file, "unwritten");
   if (baseline.kind != "native" && baseline.kind != "worker" && baseline.kind != "group")
     throw Error("{}: kind \"{}\" must be \"native\", \"worker\" or \"group\"", file.where("kind"), baseline.kind);
   if ((baseline.kind == "group") == baseline.members.empty())
@@ -94,7 +95,7 @@ std::string missing_parts(const Baseline& baseline) {
   for (const auto& member : baseline.members)
     if (const auto missing = missing_parts(find_baseline(member, baseline.device)); !missing.empty()) return missing;
   for (const auto& need : baseline.needs) {
-    const base::fs::path path = expand(need, baseline);
+    const auto path = base::fs::path(expand(need, baseline)).lexically_normal();
     const auto full = path.is_absolute() ? path : environment_site_packages() / path;
     if (!base::fs::exists(full)) return full.string() + " is not there";
   }
@@ -115,6 +116,7 @@ Implementation open_baseline(const Baseline& baseline, int threads) {
   const Build build = build_candidate(candidate, baseline.device, threads);
   if (!build.ok) throw Error("baseline {} does not compile:\n{}", baseline.name, build.log);
   result.shared_object = build.shared_object;
+  result.unwritten = baseline.unwritten;
   return result;
 }
 

@@ -21,7 +21,8 @@ struct Baseline {
   std::vector<std::string> trees;     ///< SHA-256 that this folder may have (one for each Python)
   std::vector<std::string> needs;     ///< files, relative to the environment's site-packages, or absolute
   std::vector<std::string> apt;       ///< packages of the distribution
-  bool by_default = true;             ///< taken where no baseline is named
+  std::vector<std::string> unwritten;  ///< outputs that it does not have (native ones; workers say so themselves)
+  bool by_default = true;              ///< taken where no baseline is named
 };
 
 /// Every baseline in this tree for a device ("" for all), by name. Throws ks::Error naming a malformed file's line.

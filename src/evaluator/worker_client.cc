@@ -62,7 +62,7 @@ WorkerClient::~WorkerClient() {
 void WorkerClient::stop() {
   thaw();
   child_.reset();
-  frozen_ = false;
+  frozen_ = loading_ = false;
 }
 
 void WorkerClient::freeze() {
@@ -100,6 +100,10 @@ std::optional<Failure> WorkerClient::ask(const Json& request, double limit_s, Js
   const auto doing = request["do"].get<std::string>();
   thaw();
   if (!child_->channel().send(request, fds)) return dead(doing);
+  return take_answer(doing, limit_s, answer);
+}
+
+std::optional<Failure> WorkerClient::take_answer(const std::string& doing, double limit_s, Json& answer) {
   std::optional<base::ChannelMessage> message;
   try {
     message = child_->channel().receive(limit_s);
@@ -129,8 +133,8 @@ std::optional<Failure> WorkerClient::ask(const Json& request, double limit_s, Js
   return std::nullopt;
 }
 
-std::optional<Failure> WorkerClient::start() {
-  if (child_ != nullptr) return std::nullopt;
+void WorkerClient::begin_start() {
+  if (child_ != nullptr) return;
   base::SpawnOptions options;
   options.argv = implementation_.command;
   options.folder = implementation_.folder;
@@ -144,10 +148,18 @@ std::optional<Failure> WorkerClient::start() {
                            (base::executable_folder().parent_path() / "lib/libks_seal.so").string());
   child_ = std::make_unique<base::Child>(options);
   frozen_ = false;
-  Json answer;
   Json load = {{"do", "load"}, {"device", device_}, {"ordinal", 0}, {"threads", threads_}, {"sandbox", sandboxed_}};
   if (!implementation_.shared_object.empty()) load["library"] = implementation_.shared_object;
-  if (auto failure = ask(load, kLoadLimitS, answer)) return failure;
+  child_->channel().send(load);  // one that is gone already is found out by whoever waits for the answer
+  loading_ = true;
+}
+
+std::optional<Failure> WorkerClient::start() {
+  if (child_ != nullptr && !loading_) return std::nullopt;
+  begin_start();
+  loading_ = false;
+  Json answer;
+  if (auto failure = take_answer("load", kLoadLimitS, answer)) return failure;
   has_plan_lengths_ = answer.value("has_plan_lengths", false);
   versions_ = answer.value("versions", Json::object());
   if (!sandboxed_) return std::nullopt;
@@ -172,7 +184,7 @@ std::optional<Failure> WorkerClient::shape(const core::Scenario& scenario, const
   result.state_bytes = answer.value("state_bytes", uint64_t{0});
   result.schedule_bytes = answer.value("schedule_bytes", uint64_t{0});
   result.plan_us = answer.value("plan_ns", 0.0) * 1e-3;
-  result.unwritten.clear();
+  result.unwritten = implementation_.unwritten;
   result.rounds_to_e4m3 = !implementation_.is_candidate && answer.value("error_class", "") == "e4m3";
   if (!implementation_.is_candidate && answer.contains("unwritten"))
     result.unwritten = answer["unwritten"].get<std::vector<std::string>>();

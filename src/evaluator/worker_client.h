@@ -20,6 +20,7 @@ struct Implementation {
   std::string folder;                ///< working folder of `command`
   std::string shared_object;         ///< of a native implementation
   std::vector<std::pair<std::string, std::string>> env;
+  std::vector<std::string> unwritten;  ///< outputs that a native baseline does not have
   bool is_candidate = false;
 };
 
@@ -53,6 +54,8 @@ class WorkerClient {
   // Each of the following answers nothing on success, else what went wrong; after a crash or a time-out the worker is
   // gone, and start() makes a fresh one.
   std::optional<Failure> start();
+  /// Starts the process and asks it to load, without waiting for the answer: start() does. Several load at once so.
+  void begin_start();
   std::optional<Failure> shape(const core::Scenario& scenario, const ProblemInfo& problem, ShapeAnswer& answer);
   std::optional<Failure> map(Layout& layout);
   std::optional<Failure> plan_lengths(int set, double& elapsed_us);
@@ -71,6 +74,7 @@ class WorkerClient {
 
  private:
   std::optional<Failure> ask(const Json& request, double limit_s, Json& answer, const std::vector<int>& fds = {});
+  std::optional<Failure> take_answer(const std::string& doing, double limit_s, Json& answer);
   std::optional<Failure> take_event_time(const Json& answer, bool is_sample, double& elapsed_us);
   Failure dead(const std::string& doing);
   void thaw();
@@ -81,6 +85,7 @@ class WorkerClient {
   bool sandboxed_, freezes_;
   std::unique_ptr<base::Child> child_;
   bool frozen_ = false;
+  bool loading_ = false;  ///< asked to load; the answer is still to come
   bool has_plan_lengths_ = false;
   Json protections_ = Json::object(), versions_ = Json::object();
 };
