@@ -29,8 +29,8 @@
 //    72 KB, of 227 KB. The output is staged in Q.
 #pragma once
 
+#include "kernels/attention/parts/chained_softmax.cuh"
 #include "kernels/attention/parts/mask.cuh"
-#include "kernels/attention/parts/online_softmax.cuh"
 #include "kernels/attention/parts/schedule.cuh"
 #include "kernels/fa3_hopper/mla/params.h"
 #include "kernels/fa3_hopper/mla/partition.h"
@@ -458,7 +458,7 @@ struct Attender {
   RingPosition<2> parts;
 
   float O[kOutputRegs];
-  attention::RowSoftmax softmax;
+  attention::ChainedSoftmax<0> softmax;
 
   __device__ __forceinline__ Part next_part() {
     smem.parts.wait_full(parts);
@@ -619,9 +619,9 @@ __device__ __forceinline__ void Attender<kC>::own_block(float (&S)[kScoreRegs], 
   if (first_key + kBlockKeys > view.first_plain_end) {  // (2)
     view.mask.apply(S, first_key, lane % 4, params.problem.window_left, params.problem.window_right);
   }
-  const bool moved = softmax.update(S, params.scale_log2);  // (3)
+  softmax.update(S, params.scale_log2);  // (3)
   publish(S, P, k.slot);
-  if (moved) rescale();  // (4)
+  if (softmax.moved()) rescale();  // (4)
   wait_values(k);
   if (first_key + kBlockKeys > view.keys) zero_values_from(view.keys - first_key, k.slot);
   issue_output(P, k.slot);  // (5)
@@ -641,8 +641,8 @@ __device__ __forceinline__ void Attender<kC>::turn(const PartView& view, int fir
   wait_values(before);
   take_over();
   // With scores under way, a branch would make ptxas wait for them.
-  if (kC.early_slabs > 0 || ptx::any(softmax.alpha[0] != 1.0f || softmax.alpha[1] != 1.0f)) rescale();  // (4) before
-  issue_output_of_other(before.slot);  // (5) of the block before
+  if (kC.early_slabs > 0 || softmax.moved()) rescale();  // (4) before
+  issue_output_of_other(before.slot);                    // (5) of the block before
   issue_scores<kC.early_slabs, Smem::KTile::kSlabs>(S, k);
   ptx::wgmma_wait_group<1>();
   tile::pin(O);
@@ -659,7 +659,7 @@ __device__ __forceinline__ void Attender<kC>::attend(const Part& part) {
   const int plain_end =
       attention::visible_keys(part.first_position, part.rows, part.keys, problem.window_left, problem.window_right).end;
   const PartView view = {row_mask(part), plain_end, part.keys};
-  softmax = attention::RowSoftmax{};
+  softmax = attention::ChainedSoftmax<0>{};
 #pragma unroll
   for (int i = 0; i < kOutputRegs; ++i) O[i] = 0.0f;
   int done = 0;
