@@ -27,7 +27,7 @@ bool encode_map(CUtensorMap& map, const MapSpec& spec, CUtensorMapDataType type,
   const cuuint32_t steps[5] = {1, 1, 1, 1, 1};
   void* address = const_cast<void*>(base != nullptr ? base : stand_in);
   return encoder(&map, type, static_cast<cuuint32_t>(spec.rank), address, spec.dims, spec.strides, spec.box, steps,
-                 CU_TENSOR_MAP_INTERLEAVE_NONE, spec.swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                 CU_TENSOR_MAP_INTERLEAVE_NONE, spec.swizzle, spec.promotion,
                  CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 

@@ -16,6 +16,7 @@ struct MapSpec {
   cuuint32_t box[5];
   int rank = 4;
   CUtensorMapSwizzle swizzle = CU_TENSOR_MAP_SWIZZLE_128B;
+  CUtensorMapL2promotion promotion = CU_TENSOR_MAP_L2_PROMOTION_L2_256B;
 };
 
 /// Encodes a map of elements of `type`; `stand_in` is used where the tensor is empty and may have no address.

@@ -7,7 +7,7 @@ namespace ks::fa3 {
 namespace {
 
 /// In the order in which they are asked: specialists before generalists.
-constexpr const Family* kFamilies[] = {&kMlaFamily, &kFp8Family, &kAppendFamily, &kForwardFamily};
+constexpr const Family* kFamilies[] = {&kDecodeFamily, &kMlaFamily, &kFp8Family, &kAppendFamily, &kForwardFamily};
 
 ks_status plan_call(const ks_attention_fwd_shape& shape, void* plan, ks_buffer_sizes& sizes) {
   auto* head = static_cast<PlanHead*>(plan);

@@ -16,7 +16,7 @@
 //      barrier       who arrives                         who waits        count
 //      pieces.full   load warp (piece written) + bytes   compute warps    1 + bytes of Q
 //      pieces.empty  compute warps (piece and Q read)    load warp        4
-//      kv.full       load warp + bytes                   compute warps    1 + bytes
+//      kv.full       load warp + bytes                   compute warps    1 + bytes (32 where keys are gathered)
 //      kv.empty      compute warps (done with it)        load warp        4
 //      kMerge        compute warps, before and after the merge buffer is written   128 threads
 //    No warp waits for another one's keys: each has its own maximum, and its own output over all columns.
@@ -46,7 +46,7 @@ __global__ void __launch_bounds__(DecodeConfig::kBlockThreads, decode_config(kSh
   const int warp = ptx::warp_index();
   if (ptx::thread_index() == 0) {
     smem.pieces.init(1, DecodeConfig::kWarps);
-    smem.kv.init(1, DecodeConfig::kWarps);
+    smem.kv.init(params.gathers ? 32 : 1, DecodeConfig::kWarps);
     ptx::fence_mbarrier_init();
   }
   if (warp == DecodeConfig::kWarps) {

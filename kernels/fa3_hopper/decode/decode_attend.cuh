@@ -17,7 +17,7 @@ class DecodeAttender {
       : params_(params), smem_(smem), warp_(ptx::warp_index()), lane_(ptx::lane_index()), quad_(lane_ % 4) {
     // ldmatrix: lanes 0-7 and 8-15 address keys 0-7 and their two 16-byte chunks, lanes 16-31 keys 8-15.
     const int key = warp_ * 16 + lane_ / 16 * 8 + lane_ % 8;
-    const int granule = params.granule;
+    const int granule = params.slot_granule;
     const int in_chunk = key % granule;
     const int base = (key - in_chunk) * kC.row_bytes() + in_chunk * kC.slab_bytes() + lane_ / 8 % 2 * 16;
 #pragma unroll
@@ -31,6 +31,8 @@ class DecodeAttender {
       smem_.pieces.wait_full(pieces_);
       const DecodePiece piece = smem_.piece[pieces_.slot];
       if (piece.member < 0) break;
+      first_worker_ = piece.shares.worker_of(piece.tile_unit);
+      parts_ = piece.shares.worker_of(piece.tile_unit + piece.tile_units - 1) - first_worker_ + 1;
       attend(piece);
       finish(piece);
     }
@@ -99,8 +101,8 @@ class DecodeAttender {
       m_[half] = -INFINITY;
       l_[half] = 0.0f;
       const int position = attention::smaller(position_of(8 * half + lane_ / 4), piece.rows - 1);
-      const attention::KeyRange seen = attention::visible_keys(position, piece.rows, piece.keys,
-                                                               params_.problem.window_left, params_.problem.window_right);
+      const attention::KeyRange seen = attention::visible_keys(
+          position, piece.rows, piece.keys, params_.problem.window_left, params_.problem.window_right);
       seen_[half] = {attention::larger(seen.begin, piece.leftpad), seen.end};
     }
 #pragma unroll
@@ -203,13 +205,19 @@ class DecodeAttender {
       }
     }
   }
-  __device__ __forceinline__ static uint32_t even(uint32_t word) { return tile::expand_even_e4m3<kC.type>(word); }
-  __device__ __forceinline__ static uint32_t odd(uint32_t word) { return tile::expand_odd_e4m3<kC.type>(word); }
+  __device__ __forceinline__ static uint32_t even(uint32_t word) {
+    return tile::expand_even_e4m3<kC.type>(word);
+  }
+  __device__ __forceinline__ static uint32_t odd(uint32_t word) {
+    return tile::expand_odd_e4m3<kC.type>(word);
+  }
 
   /// Where this lane's row of a 32-byte line of its warp's 16 keys (or values) lies.
   __device__ __forceinline__ uint32_t line_address(uint32_t slot, int line) const {
     constexpr int kLinesPerSlab = kC.slab_bytes() / 32;
-    return slot + (key_offset_[line / kLinesPerSlab] ^ (line % kLinesPerSlab * 32));
+    const int in_slab = line % kLinesPerSlab * 32;
+    const uint32_t offset = key_offset_[line / kLinesPerSlab];
+    return slot + (kC.slab_bytes() == 128 || kC.slab_bytes() == 64 ? offset ^ in_slab : offset + in_slab);
   }
 
   /// (2), (3): S becomes P, packed as the second operand of the output product.
@@ -307,7 +315,11 @@ class DecodeAttender {
   __device__ __forceinline__ void store_merge(int half);
   __device__ __forceinline__ void finish_rows(const DecodePiece& piece, int half);
   __device__ __forceinline__ void combine_if_last(const DecodePiece& piece);
-  __device__ __forceinline__ void combine_row(const DecodePiece& piece, int row);
+  template <int kRows>
+  __device__ __forceinline__ void combine_rows(const DecodePiece& piece, int first_row, int end_row);
+  template <int kQuads>
+  __device__ __forceinline__ void store_combined(const DecodePiece& piece, int row, float top, float total,
+                                                 const float (&sum)[kQuads][4]);
   __device__ __forceinline__ float sink_of(const DecodePiece& piece, int row) const;
   __device__ __forceinline__ char* output_of(const DecodePiece& piece, int row) const;
   __device__ __forceinline__ float* lse_of(const DecodePiece& piece, int row) const;
@@ -321,6 +333,8 @@ class DecodeAttender {
   tile::RingPosition<kC.slots()> kv_;
   tile::RingPosition<2> pieces_;
   attention::KeyRange seen_[kHalves];
+  int first_worker_;           ///< of those that share the tile
+  int parts_;                  ///< how many
   float score_factor_ = 1.0f;  ///< e4m3: descale and what expansion left
   float value_factor_ = 1.0f;
 

@@ -15,8 +15,10 @@ template <int kIndex>
 constexpr Launch launch_of() {
   constexpr int kShape = kIndex / 4;
   constexpr int kRows = 8 * kDecodeTiles[kShape % kDecodeTileCount];
-  if constexpr (decode_shape(kDecodeDims[kShape / kDecodeTileCount], kRows) != kShape) return nullptr;
-  else return &launch_decode<kShape, static_cast<Element>(kIndex / 2 % 2), kIndex % 2 != 0>;
+  if constexpr (decode_shape(kDecodeDims[kShape / kDecodeTileCount], kRows) != kShape)
+    return nullptr;
+  else
+    return &launch_decode<kShape, static_cast<Element>(kIndex / 2 % 2), kIndex % 2 != 0>;
 }
 
 struct Table {
@@ -44,6 +46,8 @@ void set_pointers(const ks_attention_fwd_call& call, const DecodePlan& plan, Dec
   params.problem.sinks = call.sinks;
   params.problem.output = call.output;
   params.problem.lse = call.lse;
+  params.key = call.key;
+  params.value = call.value;
   params.leftpad = call.leftpad;
   params.key_descale = call.key_descale;
   params.value_descale = call.value_descale;

@@ -22,7 +22,7 @@ __device__ __forceinline__ void DecodeAttender<kC>::finish(const DecodePiece& pi
   }
   smem_.pieces.release(pieces_);
   pieces_.advance();
-  if (piece.parts > 1) combine_if_last(piece);
+  if (parts_ > 1) combine_if_last(piece);
 }
 
 /// (5) This warp's eight rows, column by column as the other warps will read them.
@@ -74,9 +74,9 @@ __device__ __forceinline__ void DecodeAttender<kC>::finish_rows(const DecodePiec
     }
     total *= power_of_two(-kLift);
     float factor = kC.e4m3 ? value_factor_ : 1.0f;
-    if (piece.parts > 1) {
-      const int worker = ptx::block_index();
-      const int64_t at = int64_t{2 * worker + (worker == piece.first_worker)} * kC.rows() + row;
+    if (parts_ > 1) {
+      const int block = ptx::block_index();
+      const int64_t at = int64_t{2 * block + (block / params_.team == first_worker_)} * kC.rows() + row;
       ptx::st_global_v4(params_.partial_output + at * kC.dim + column,
                         float4{sum.x * factor, sum.y * factor, sum.z * factor, sum.w * factor});
       if (column == 0) ptx::st_global_v2(params_.partial_stats + 2 * at, top * params_.scale_log2, total);
@@ -99,59 +99,106 @@ __device__ __forceinline__ void DecodeAttender<kC>::combine_if_last(const Decode
   using namespace decode_barrier;
   ptx::bar_sync(kMerge, kComputeThreads);
   if (ptx::thread_index() == 0) {
-    int32_t* counter = params_.arrivals + piece.first_worker;
+    int32_t* counter = params_.arrivals + first_worker_ * params_.team + ptx::block_index() % params_.team;
     ptx::fence_device();
-    const bool last = ptx::atom_add_global(counter, 1) == piece.parts - 1;
-    if (last) ptx::st_global(counter, 0);
-    ptx::fence_device();
+    const bool last = ptx::atom_add_global(counter, 1) == parts_ - 1;
+    if (last) {
+      ptx::st_global(counter, 0);
+      ptx::fence_device();
+    }
     smem_.is_last = last;
   }
   ptx::bar_sync(kMerge, kComputeThreads);
   if (!smem_.is_last) return;
-  for (int row = warp_; row < piece.rows * params_.problem.ratio; row += Config::kWarps) combine_row(piece, row);
+  // Few parts leave room to read several rows' parts at once.
+  const int rows = piece.rows * params_.problem.ratio;
+  if (parts_ <= 4) {
+    for (int row = warp_; row < rows; row += 4 * Config::kWarps) combine_rows<4>(piece, row, rows);
+  } else {
+    for (int row = warp_; row < rows; row += Config::kWarps) combine_rows<1>(piece, row, rows);
+  }
 }
 
-/// One warp sums one row over the parts, 32 at a time: weights 2^(m - top), a sink as one more term without a value.
+/// One warp sums rows `first_row`, + kWarps, ... (kRows of them, below `end_row`) over the parts, 32 at a time: weights
+/// 2^(m - top), a sink as one more term without a value.
 template <DecodeConfig kC>
-__device__ __forceinline__ void DecodeAttender<kC>::combine_row(const DecodePiece& piece, int row) {
+template <int kRows>
+__device__ __forceinline__ void DecodeAttender<kC>::combine_rows(const DecodePiece& piece, int first_row, int end_row) {
   constexpr int kQuads = (kC.dim + 127) / 128;  // of 128 columns, four a lane
-  float top = -INFINITY;
-  float total = 0.0f;
-  float sum[kQuads][4] = {};
+  constexpr int kAtOnce = 16 / kQuads / kRows;  // parts whose reads travel together
+  const int first_block = first_worker_ * params_.team + ptx::block_index() % params_.team;
+  float top[kRows];
+  float total[kRows] = {};
+  float sum[kRows][kQuads][4] = {};
+#pragma unroll
+  for (int r = 0; r < kRows; ++r) top[r] = -INFINITY;
 #pragma unroll 1
-  for (int first = 0; first < piece.parts; first += 32) {
-    const int count = attention::smaller(piece.parts - first, 32);
-    const auto place = [&](int part) {  // of a part of this 32
-      return int64_t{2 * (piece.first_worker + first + part) + (first + part == 0)} * kC.rows() + row;
+  for (int first = 0; first < parts_; first += 32) {
+    const int count = attention::smaller(parts_ - first, 32);
+    const auto place = [&](int part, int r) {  // of a part of this 32, past the last row the last again
+      const int row = attention::smaller(first_row + r * Config::kWarps, end_row - 1);
+      return int64_t{2 * (first_block + (first + part) * params_.team) + (first + part == 0)} * kC.rows() + row;
     };
-    float2 own = {-INFINITY, 0.0f};
-    if (lane_ < count) own = ptx::ld_global_cg_v2(params_.partial_stats + 2 * place(lane_));
-    const float before = top;
-    top = fmaxf(top, attention::warp_max(own.x));
-    const float safe = top == -INFINITY ? 0.0f : top;
-    const float weight = ptx::ex2_approx(own.x - safe);
-    const float shrink = ptx::ex2_approx(before - safe);
-    total = fmaf(total, shrink, attention::warp_sum(weight * own.y));
+    float2 own[kRows];
+    float weight[kRows];
 #pragma unroll
-    for (int quad = 0; quad < kQuads; ++quad) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) sum[quad][i] *= shrink;
+    for (int r = 0; r < kRows; ++r) {
+      own[r] = {-INFINITY, 0.0f};
+      if (lane_ < count) own[r] = ptx::ld_global_cg_v2(params_.partial_stats + 2 * place(lane_, r));
     }
-#pragma unroll 8
-    for (int part = 0; part < count; ++part) {
-      const float* from = params_.partial_output + place(part) * kC.dim;
-      const float of_part = ptx::shfl(weight, part);
+#pragma unroll 1
+    for (int begin = 0; begin < count; begin += kAtOnce) {
+      float4 value[kRows][kAtOnce][kQuads];
 #pragma unroll
-      for (int quad = 0; quad < kQuads; ++quad) {
-        const int column = quad * 128 + lane_ * 4;
-        const float4 value = ptx::ld_global_cg_v4(from + (column < kC.dim ? column : 0));
-        sum[quad][0] = fmaf(of_part, value.x, sum[quad][0]);
-        sum[quad][1] = fmaf(of_part, value.y, sum[quad][1]);
-        sum[quad][2] = fmaf(of_part, value.z, sum[quad][2]);
-        sum[quad][3] = fmaf(of_part, value.w, sum[quad][3]);
+      for (int i = 0; i < kAtOnce; ++i) {  // past the last part, the last again, with weight 0
+#pragma unroll
+        for (int r = 0; r < kRows; ++r) {
+          const float* from = params_.partial_output + place(attention::smaller(begin + i, count - 1), r) * kC.dim;
+#pragma unroll
+          for (int quad = 0; quad < kQuads; ++quad) {
+            const int column = quad * 128 + lane_ * 4;
+            value[r][i][quad] = ptx::ld_global_cg_v4(from + (column < kC.dim ? column : 0));
+          }
+        }
+      }
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        if (begin == 0) {
+          const float before = top[r];
+          top[r] = fmaxf(top[r], attention::warp_max(own[r].x));
+          const float safe = top[r] == -INFINITY ? 0.0f : top[r];
+          weight[r] = ptx::ex2_approx(own[r].x - safe);
+          const float shrink = ptx::ex2_approx(before - safe);
+          total[r] = fmaf(total[r], shrink, attention::warp_sum(weight[r] * own[r].y));
+#pragma unroll
+          for (int i = 0; i < 4 * kQuads; ++i) sum[r][i / 4][i % 4] *= shrink;
+        }
+#pragma unroll
+        for (int i = 0; i < kAtOnce; ++i) {
+          const float of_part = ptx::shfl(weight[r], (begin + i) % 32);
+#pragma unroll
+          for (int quad = 0; quad < kQuads; ++quad) {
+            sum[r][quad][0] = fmaf(of_part, value[r][i][quad].x, sum[r][quad][0]);
+            sum[r][quad][1] = fmaf(of_part, value[r][i][quad].y, sum[r][quad][1]);
+            sum[r][quad][2] = fmaf(of_part, value[r][i][quad].z, sum[r][quad][2]);
+            sum[r][quad][3] = fmaf(of_part, value[r][i][quad].w, sum[r][quad][3]);
+          }
+        }
       }
     }
   }
+#pragma unroll
+  for (int r = 0; r < kRows; ++r) {
+    const int row = first_row + r * Config::kWarps;
+    if (row < end_row) store_combined(piece, row, top[r], total[r], sum[r]);
+  }
+}
+
+/// Closes a row that all parts are summed in, four columns a lane.
+template <DecodeConfig kC>
+template <int kQuads>
+__device__ __forceinline__ void DecodeAttender<kC>::store_combined(const DecodePiece& piece, int row, float top,
+                                                                   float total, const float (&sum)[kQuads][4]) {
   const bool has_sink = params_.problem.sinks != nullptr;
   const float sink = has_sink ? sink_of(piece, row) * attention::kLog2E : -INFINITY;
   const float highest = fmaxf(top, sink);
@@ -168,8 +215,7 @@ __device__ __forceinline__ void DecodeAttender<kC>::combine_row(const DecodePiec
                       tile::pack<kC.type>(sum[quad][2] * factor, sum[quad][3] * factor));
   }
   if (lane_ == 0) {
-    *lse_of(piece, row) =
-        highest == -INFINITY ? -INFINITY : (highest + ptx::lg2_approx(total)) * attention::kLn2;
+    *lse_of(piece, row) = highest == -INFINITY ? -INFINITY : (highest + ptx::lg2_approx(total)) * attention::kLn2;
   }
 }
 

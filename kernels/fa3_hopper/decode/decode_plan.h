@@ -18,7 +18,7 @@ struct DecodePlan {
   int kernel;  ///< decode_kernel_index()
   Element type;
   bool e4m3;
-  int blocks;           ///< of the grid
+  int blocks;            ///< of the grid
   int64_t partial_rows;  ///< rows of partial results in scratch
   int columns;           ///< of such a row
   uint64_t scratch_bytes;

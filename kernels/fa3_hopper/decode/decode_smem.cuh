@@ -21,8 +21,15 @@ struct DecodePiece {
   DecodeBlocks blocks;
   int first_block;  ///< of this part
   int end_block;
-  int parts;  ///< workers that share the tile
-  int first_worker;
+  int tile_unit;   ///< first unit of the tile
+  int tile_units;  ///< of the tile
+  DecodeShares shares;
+};
+
+/// Where a chunk of `granule` keys lies in the cache.
+struct ChunkPlace {
+  int page;
+  int row;
 };
 
 template <DecodeConfig kC>
@@ -35,12 +42,14 @@ struct alignas(1024) DecodeSmem {
   tile::Ring<kC.slots()> kv;
   tile::Ring<2> pieces;
   DecodePiece piece[2];
-  int is_last;  ///< whether this block's part of a shared tile was the last
+  ChunkPlace places[64];  ///< of the chunks that the load warp brings next
+  int is_last;            ///< whether this block's part of a shared tile was the last
 };
 
 /// The place of an unswizzled byte offset in a tile whose slabs are `slab_bytes` wide; the tile starts at a multiple of
-/// 1024 bytes. The copy engine exchanges 16-byte chunks by the address bits above the slab's line of 128 bytes.
+/// 1024 bytes. In slabs of 128 or 64 bytes the copy engine exchanges 16-byte chunks by the address bits above them.
 __device__ __forceinline__ uint32_t swizzled(uint32_t offset, int slab_bytes) {
+  if (slab_bytes != 128 && slab_bytes != 64) return offset;
   return offset ^ (((offset >> 7) & (slab_bytes / 16 - 1)) << 4);
 }
 

@@ -80,49 +80,48 @@ TEST(TileUnits, ATileWithoutKeysIsStillVisited) {
   EXPECT_EQ(tile_units(2, 9), 9);
 }
 
-TEST(Workers, ShareAllUnitsAndDifferByOneAtMost) {
+TEST(Shares, CoverAllUnitsAndDifferByOneAtMost) {
   for (int units : {1, 5, 131, 132, 1000, 99991, 67108864}) {
-    const int workers = choose_workers(units, 132, 264);
-    ASSERT_LE(workers, units);
+    const DecodeShares shares = share_units(units, 132, 264);
+    ASSERT_LE(shares.workers, units);
     int next = 0;
-    for (int worker = 0; worker < workers; ++worker) {
-      const int begin = first_unit(worker, workers, units);
-      const int end = first_unit(worker + 1, workers, units);
+    for (int worker = 0; worker < shares.workers; ++worker) {
+      const int begin = shares.first_unit(worker);
+      const int end = shares.first_unit(worker + 1);
       EXPECT_EQ(begin, next);
-      EXPECT_GE(end - begin, units / workers);
-      EXPECT_LE(end - begin, units / workers + 1);
+      EXPECT_GE(end - begin, units / shares.workers);
+      EXPECT_LE(end - begin, units / shares.workers + 1);
+      EXPECT_EQ(shares.worker_of(begin), worker);
+      EXPECT_EQ(shares.worker_of(end - 1), worker);
       next = end;
     }
     EXPECT_EQ(next, units);
   }
 }
 
-TEST(Workers, AUnitsWorkerIsTheOneWhoseShareHoldsIt) {
-  for (int units : {1, 7, 264, 777, 123457}) {
-    for (int workers : {1, 5, 132, 264}) {
-      if (workers > units) continue;
-      for (int worker = 0; worker < workers; ++worker) {
-        EXPECT_EQ(worker_of(first_unit(worker, workers, units), workers, units), worker);
-        EXPECT_EQ(worker_of(first_unit(worker + 1, workers, units) - 1, workers, units), worker);
-      }
-    }
-  }
-}
-
-TEST(Workers, AWorkerLeavesAtMostOnePartBeforeAndOneAfterItsWholeTiles) {
+TEST(Shares, AWorkerLeavesAtMostOnePartBeforeAndOneAfterItsWholeTiles) {
   // Parts go to slot 2w if the tile began before the worker, 2w + 1 if it began with it: no two parts may share one.
   for (int length : {1, 3, 8, 50}) {
     const int tiles = 37;
-    const int units = length * tiles;
-    const int workers = choose_workers(units, 12, 24);
-    std::vector<int> used(2 * workers, 0);
+    const DecodeShares shares = share_units(length * tiles, 12, 24);
+    std::vector<int> used(2 * shares.workers, 0);
     for (int tile = 0; tile < tiles; ++tile) {
-      const int first = worker_of(tile * length, workers, units);
-      const int last = worker_of((tile + 1) * length - 1, workers, units);
+      const int first = shares.worker_of(tile * length);
+      const int last = shares.worker_of((tile + 1) * length - 1);
       for (int worker = first; first != last && worker <= last; ++worker) ++used[2 * worker + (worker == first)];
     }
     for (int count : used) EXPECT_LE(count, 1);
   }
+}
+
+TEST(Team, IsADivisorOfTheHeadsThatFillsTheDevice) {
+  EXPECT_EQ(choose_team(8, 256, 264), 8);
+  EXPECT_EQ(choose_team(32, 256, 264), 8);
+  EXPECT_EQ(choose_team(32, 64, 264), 32);
+  EXPECT_EQ(choose_team(32, 64, 132), 32);
+  EXPECT_EQ(choose_team(8, 512, 132), 4);  // 2 KB a key are enough
+  EXPECT_EQ(choose_team(1, 256, 264), 1);
+  EXPECT_EQ(choose_team(7, 256, 264), 7);
 }
 
 TEST(Workers, FewUnitsAreOneEachAndManyUseEveryPlace) {

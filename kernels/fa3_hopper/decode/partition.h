@@ -1,12 +1,12 @@
 // How the keys of all members are shared out among the workers of a decode call: plain arithmetic for host and device.
 //
-// A tile is a (member, kv head) pair with all its query rows; its visible keys are cut into blocks. All blocks of all
-// tiles, member by member and head by head, are numbered as units; a tile without visible keys still counts one, since
-// its rows must be written. Worker w of W does units w T / W .. (w + 1) T / W - 1 of T: no two differ by more than one
+// A tile is a (member, kv head) pair with all its query rows; its visible keys are cut into blocks. Blocks of threads
+// work in teams: the members of a team do the same keys of neighbouring heads at about the same time, because these lie
+// side by side in memory, and pages of it are opened once. So a team's tile is `team` tiles, head by head. All blocks
+// of all teams' tiles, member by member and heads by heads, are numbered as units; a tile without visible keys still
+// counts one, since its rows must be written. Every worker (team) does a run of units; no two differ by more than one
 // unit. A tile that several workers share is done in parts, one a worker, numbered in order.
 #pragma once
-
-#include <cstdint>
 
 #include "kernels/attention/parts/visible_keys.h"
 
@@ -22,7 +22,7 @@ struct DecodeBlocks {
   int end_plain;
 };
 
-/// Block 0 starts at the left edge, moved back to a multiple of `step` keys.
+/// Block 0 starts at the left edge, moved back to a multiple of `step` keys, a power of two.
 KS_HOST_DEVICE DecodeBlocks decode_blocks(int rows, int keys, int leftpad, int window_left, int window_right, int block,
                                           int step) {
   const attention::KeyRange first = attention::visible_keys(0, rows, keys, window_left, window_right);
@@ -30,7 +30,7 @@ KS_HOST_DEVICE DecodeBlocks decode_blocks(int rows, int keys, int leftpad, int w
   DecodeBlocks blocks;
   blocks.begin = attention::larger(first.begin, leftpad);
   blocks.end = last.end;
-  blocks.origin = blocks.begin - blocks.begin % step;
+  blocks.origin = blocks.begin & -step;
   if (blocks.end <= blocks.begin) return {0, 0, 0, 0, 0, 0};
   blocks.count = (blocks.end - blocks.origin + block - 1) / block;
   const int from = attention::larger(last.begin, leftpad) - blocks.origin;
@@ -44,23 +44,43 @@ KS_HOST_DEVICE int tile_units(int rows, int blocks) {
   return rows > 0 ? attention::larger(blocks, 1) : 0;
 }
 
-/// First unit of a worker (and, for `worker + 1`, one past its last).
-KS_HOST_DEVICE int first_unit(int worker, int workers, int units) {
-  return static_cast<int>(int64_t{worker} * units / workers);
+/// The largest number of neighbouring heads, of at most 2 KB a key, that leaves hardly a place idle.
+KS_HOST_DEVICE int choose_team(int heads, int head_bytes, int places) {
+  int best = 1;
+  for (int team = 2; team <= heads && team * head_bytes <= 2048; ++team) {
+    if (heads % team == 0 && places / team * team * 32 >= places * 31) best = team;
+  }
+  return best;
 }
 
-/// The worker that does a unit.
-KS_HOST_DEVICE int worker_of(int unit, int workers, int units) {
-  return static_cast<int>(((int64_t{unit} + 1) * workers - 1) / units);
+/// How many of `most` workers share the units: one unit each where there are few; `few` workers (one block of threads a
+/// multiprocessor) as long as that leaves each only a few units, since more parts make longer sums; all of them beyond.
+KS_HOST_DEVICE int choose_workers(int units, int few, int most) {
+  constexpr int kFewUnits = 3;
+  const int wanted = attention::smaller(units <= kFewUnits * few ? few : most, most);
+  return attention::larger(attention::smaller(units, wanted), 1);
 }
 
-/// How many of `most` workers share the units: one unit each where there are few; one worker a multiprocessor as long
-/// as that leaves each only a few units, since more parts make longer sums; all of them beyond.
-KS_HOST_DEVICE int choose_workers(int units, int multiprocessors, int most) {
-  constexpr int kFewUnits = 16;
-  const int wanted = units <= kFewUnits * multiprocessors ? multiprocessors : most;
-  if (units >= wanted) return attention::smaller(wanted, most);
-  return attention::larger(units, 1);
+/// All units shared out among the workers: the first `longer` of them do one more than the rest.
+struct DecodeShares {
+  int units;
+  int workers;
+  int each;
+  int longer;
+
+  /// First unit of a worker (and, for `worker + 1`, one past its last).
+  KS_HOST_DEVICE int first_unit(int worker) const { return worker * each + attention::smaller(worker, longer); }
+  /// The worker that does a unit.
+  KS_HOST_DEVICE int worker_of(int unit) const {
+    const int in_longer = longer * (each + 1);
+    return unit < in_longer ? unit / (each + 1) : longer + (unit - in_longer) / each;
+  }
+};
+
+KS_HOST_DEVICE DecodeShares share_units(int units, int few, int most) {
+  const int workers = choose_workers(units, few, most);
+  const int each = units / workers;
+  return {units, workers, each, units - each * workers};
 }
 
 }  // namespace ks::fa3
