@@ -19,16 +19,28 @@ struct ChainedSoftmax {
   /// Takes a block of scores in, and turns S into exp2(scale_log2 * (S - m) + kScaleBits).
   template <int kRegs>
   __device__ __forceinline__ void update(float (&S)[kRegs], float scale_log2) {
+    advance(S, scale_log2);
+    exponentiate(S, scale_log2);
+  }
+
+  /// The first half of it: m and alpha.
+  template <int kRegs>
+  __device__ __forceinline__ void advance(const float (&S)[kRegs], float scale_log2) {
     float top[2];
     maxima(S, top);
-    float shift[2];
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      const float safe = top[r] == -INFINITY ? 0.0f : top[r];  // a row that has seen no key yet
-      alpha[r] = ptx::ex2_approx((m[r] - safe) * scale_log2);
+      alpha[r] = ptx::ex2_approx((m[r] - safe(top[r])) * scale_log2);
       m[r] = top[r];
-      shift[r] = fmaf(safe, scale_log2, -static_cast<float>(kScaleBits));
     }
+  }
+
+  /// The second: S and l.
+  template <int kRegs>
+  __device__ __forceinline__ void exponentiate(float (&S)[kRegs], float scale_log2) {
+    float shift[2];
+#pragma unroll
+    for (int r = 0; r < 2; ++r) shift[r] = fmaf(safe(m[r]), scale_log2, -static_cast<float>(kScaleBits));
     float sum[2][2];
 #pragma unroll
     for (int j = 0; j < kRegs / 4; ++j) {
@@ -51,6 +63,11 @@ struct ChainedSoftmax {
   }
 
  private:
+  /// A maximum to subtract, also for a row that has seen no key yet.
+  static __device__ __forceinline__ float safe(float top) {
+    return top == -INFINITY ? 0.0f : top;
+  }
+
   /// The maxima of both rows, earlier blocks included, the same in all lanes of a quad.
   template <int kRegs>
   __device__ __forceinline__ void maxima(const float (&S)[kRegs], float (&top)[2]) const {

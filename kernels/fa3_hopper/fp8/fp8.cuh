@@ -21,7 +21,10 @@
 //      raw.empty      turning warps                   load warp             3
 //      v.full         turning warps (V transposed)    compute warps         3
 //      v.empty        compute warps                   turning warps         8
-//      turn (named)   the warpgroup before            this warpgroup        256 threads: overlapping shapes only
+//      turn (named)   the warpgroup before            this warpgroup        256 threads: exponentials are taken in
+//      turns;
+//                                                                           else all groups wait for the same unit, and
+//                                                                           then for the tensor cores, together
 //
 // 3. Budget, registers a thread: Fp8Config::registers() and some 25 more, of 232. Shared memory: Q, the rings of K, of
 // V
@@ -52,9 +55,9 @@ using tile::RingPosition;
 // 5. Shared memory. Tiles count their columns in 16-bit units.
 template <Fp8Config kC>
 struct alignas(1024) Smem {
-  using QTile = tile::SmemTile<kRows, kC.slab_bytes() / 2>;
+  using QTile = tile::SmemTile<kC.rows(), kC.slab_bytes() / 2>;
   using KTile = tile::SmemTile<kC.block_keys, kC.slab_bytes() / 2>;
-  using VTile = tile::SmemTile<kC.dim, 64>;  ///< transposed: a row is a column of V
+  using VTile = tile::SmemTile<kC.dim, kC.value_row_bytes() / 2>;  ///< transposed: a row is a column of V
 
   unsigned char sQ[QTile::kBytes];
   unsigned char sK[kC.key_stages][KTile::kBytes];
@@ -81,35 +84,36 @@ __device__ __forceinline__ void attend_query_rows(const Fp8Params& params, Smem<
 
 // 6. The entry.
 template <Fp8Shape kShape>
-__global__ void __launch_bounds__(kThreads, 1) attention_fp8_sm90(const __grid_constant__ Fp8Params params) {
+__global__ void __launch_bounds__(kFp8Shapes[static_cast<int>(kShape)].threads(), 1)
+    attention_fp8_sm90(const __grid_constant__ Fp8Params params) {
   constexpr Fp8Config kC = kFp8Shapes[static_cast<int>(kShape)];
   static_assert(kC.is_valid() && sizeof(Smem<kC>) <= 232448);
   extern __shared__ unsigned char memory[];
   Smem<kC>& smem = *reinterpret_cast<Smem<kC>*>(memory);
-  if (ptx::thread_index() == 128 * kWarpgroups) {
+  if (ptx::thread_index() == 128 * kC.warpgroups) {
     ptx::prefetch_tensormap(&params.query_map);
     ptx::prefetch_tensormap(&params.key_map);
     ptx::prefetch_tensormap(&params.value_map);
   }
   if (ptx::thread_index() == 0) {
-    smem.q.init(1, 4 * kWarpgroups);
-    smem.k.init(1, 4 * kWarpgroups);
+    smem.q.init(1, 4 * kC.warpgroups);
+    smem.k.init(1, 4 * kC.warpgroups);
     smem.raw.init(1, kTurners);
-    smem.v.init(kTurners, 4 * kWarpgroups);
-    smem.tiles.init(1, 4 * kWarpgroups + kTurners);
+    smem.v.init(kTurners, 4 * kC.warpgroups);
+    smem.tiles.init(1, 4 * kC.warpgroups + kTurners);
     ptx::fence_mbarrier_init();
   }
   ptx::sync_block();
   const int warp = ptx::warp_index();
-  if (warp < 4 * kWarpgroups) {
-    ptx::setmaxnreg_inc<kComputeRegisters>();
+  if (warp < 4 * kC.warpgroups) {
+    ptx::setmaxnreg_inc<kC.compute_registers()>();
     attend_query_rows<kC>(params, smem);
   } else {
-    ptx::setmaxnreg_dec<kLoadRegisters>();
-    if (warp == 4 * kWarpgroups) {
+    ptx::setmaxnreg_dec<kC.load_registers()>();
+    if (warp == 4 * kC.warpgroups) {
       load_tiles<kC>(params, smem);
     } else {
-      turn_tiles<kC>(params, smem, warp - 4 * kWarpgroups - 1);
+      turn_tiles<kC>(params, smem, warp - 4 * kC.warpgroups - 1);
     }
   }
 }
@@ -308,11 +312,9 @@ struct Attender {
   WeightSoftmax softmax;
   float scale_log2;  ///< of this tile: with the descales
 
-  __device__ __forceinline__ void wait_turn() const {
-    if constexpr (kC.overlaps) ptx::bar_sync(barrier_id::kTurn + group, 256);
-  }
+  __device__ __forceinline__ void wait_turn() const { ptx::bar_sync(barrier_id::kTurn + group, 256); }
   __device__ __forceinline__ void pass_turn() const {
-    if constexpr (kC.overlaps) ptx::bar_arrive(barrier_id::kTurn + (group ^ 1), 256);
+    ptx::bar_arrive(barrier_id::kTurn + (group + 1 == kC.warpgroups ? 0 : group + 1), 256);
   }
 
   /// A warp's fragments of its own rows; their memory is free for the next tile then.
@@ -376,13 +378,23 @@ struct Attender {
     if constexpr (kMasked) {
       mask.apply(S, first_key, lane % 4, params.problem.window_left, params.problem.window_right);
     }
-    softmax.update(S, scale_log2);
+    softmax.advance(S, scale_log2);
+    wait_turn();
+    hold_until_turn();
+    softmax.exponentiate(S, scale_log2);
+    hold_until_weighed();
+    pass_turn();
   }
 
-  /// ptxas moves the wait for the output product above the exponentials, where it hides nothing. A branch that hangs on
-  /// the row sums, and is never taken, keeps the wait below them.
+  /// ptxas moves what waits above the exponentials, which then hide nothing. A branch that hangs on the row sums, and
+  /// is never taken, keeps it below them.
   __device__ __forceinline__ void hold_until_weighed() const {
     if (softmax.l[0] + softmax.l[1] < 0.0f) ptx::trap();
+  }
+
+  /// Likewise, keeps the exponentials below the wait for this group's turn: alpha is never negative.
+  __device__ __forceinline__ void hold_until_turn() const {
+    if (softmax.alpha[0] < 0.0f) ptx::trap();
   }
 
   __device__ __forceinline__ int position_of(int row) const {
@@ -448,18 +460,15 @@ __device__ __forceinline__ void Attender<kC>::turn(const attention::RowMask& mas
   float S[kScoreRegs];
   float T[kFoldRegs];
   smem.k.wait_full(k);
-  wait_turn();
   issue_scores(S);  // (1) of this block
   smem.v.wait_full(v);
   issue_output(T, 0);  // (5) of the block before
-  pass_turn();
   ptx::wgmma_wait_group<1>();
   tile::pin(S);
   smem.k.release(k);
   k.advance();
   const float alpha[2] = {softmax.alpha[0], softmax.alpha[1]};
   weigh<kMasked>(S, mask, first_key);  // (2), (3)
-  hold_until_weighed();
   ptx::wgmma_wait_group<0>();
   tile::pin(T);
   smem.v.release(v);
@@ -475,9 +484,7 @@ __device__ __forceinline__ void Attender<kC>::attend_overlapped(const attention:
   {
     float S[kScoreRegs];
     smem.k.wait_full(k);
-    wait_turn();
     issue_scores(S);
-    pass_turn();
     ptx::wgmma_wait_group<0>();
     tile::pin(S);
     smem.k.release(k);
@@ -603,7 +610,7 @@ template <Fp8Config kC>
 __device__ __forceinline__ void Attender<kC>::finish(const Tile& tile) {
   const attention::AttentionProblem& problem = params.problem;
   const float descale = descale_of(tile, params.value_descale);
-  constexpr float kUnscaled = 1.0f / (1 << static_cast<int>(kWeightBits));
+  constexpr float kUnscaled = 1.0f / (1 << kWeightBits);
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
     const RowPlace place = place_of(tile, warp_row + lane / 4 + 8 * r);
@@ -651,7 +658,7 @@ template <Fp8Config kC>
 __device__ __forceinline__ void attend_query_rows(const Fp8Params& params, Smem<kC>& smem) {
   const int warp = ptx::warp_index();
   Attender<kC> attender{params, smem, warp / 4, ptx::lane_index(), warp * 16};
-  if (warp / 4 == kWarpgroups - 1) attender.pass_turn();  // the first turn is group 0's
+  if (warp / 4 == kC.warpgroups - 1) attender.pass_turn();  // the first turn is group 0's
   while (true) {
     const Tile tile = next_tile(smem, attender.tiles);
     if (tile.member < 0) break;

@@ -36,12 +36,12 @@ bool is_handled(const ks_attention_fwd_shape& s) {
          are_box_strides({s.output_batch_stride, s.output_row_stride, s.output_head_stride}, 8);
 }
 
-void plan_order(const ks_attention_fwd_shape& s, Fp8Plan& plan) {
+void plan_order(const ks_attention_fwd_shape& s, int rows, Fp8Plan& plan) {
   attention::TileOrder& order = plan.terms.order;
   const int ratio = s.query_heads / s.kv_heads;
-  const int packed = heads_per_tile(ratio, kRows);
+  const int packed = heads_per_tile(ratio, rows);
   plan.terms.problem = problem_of(s, packed);
-  order.positions_per_tile = kRows / packed;
+  order.positions_per_tile = rows / packed;
   order.groups = s.query_heads / packed;
   order.groups_per_kv_head = ratio / packed;
   order.row_tiles = (s.max_rows + order.positions_per_tile - 1) / order.positions_per_tile;
@@ -64,9 +64,9 @@ bool plan_fp8(const ks_attention_fwd_shape& s, int, void* planned, ks_buffer_siz
   if (!is_handled(s) || shape == Fp8Shape::kNone) return false;
   Fp8Plan& plan = *static_cast<Fp8Plan*>(planned);
   Fp8Terms& terms = plan.terms;
-  plan_order(s, plan);
   plan.shape = shape;
   const Fp8Config config = kFp8Shapes[static_cast<int>(shape)];
+  plan_order(s, config.rows(), plan);
   const bool paged = s.kv_layout == KS_KV_PAGED;
   terms.granule = paged ? std::gcd(s.page_size, config.block_keys) : config.block_keys;
   terms.origin_step = paged ? terms.granule : 1;

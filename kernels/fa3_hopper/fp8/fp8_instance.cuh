@@ -8,10 +8,11 @@ namespace ks::fa3::fp8 {
 
 template <Fp8Shape kShape>
 cudaError_t launch_fp8(const Fp8Params& params, int blocks, cudaStream_t stream) {
-  constexpr size_t kBytes = sizeof(Smem<kFp8Shapes[static_cast<int>(kShape)]>);
+  constexpr Fp8Config kC = kFp8Shapes[static_cast<int>(kShape)];
+  constexpr size_t kBytes = sizeof(Smem<kC>);
   const auto kernel = attention_fp8_sm90<kShape>;
   if (blocks == 0) return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
-  kernel<<<blocks, kThreads, kBytes, stream>>>(params);
+  kernel<<<blocks, kC.threads(), kBytes, stream>>>(params);
   return cudaGetLastError();
 }
 

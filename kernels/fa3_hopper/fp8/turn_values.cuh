@@ -23,26 +23,41 @@ __device__ __forceinline__ void clear_keys_from(uint32_t& first, uint32_t& secon
 }
 
 /// This warp's share (warp `warp` of `warps`) of a block of kKeys keys of kDim columns, of which `keys` exist: the rest
-/// is zero, whatever lies there.
+/// is zero, whatever lies there. Addresses as SmemTile::chunk_address() gives them, but for what does not change.
 template <typename RawTile, typename TurnedTile, int kKeys, int kDim>
 __device__ __forceinline__ void turn_values(uint32_t raw, uint32_t turned, int keys, int warp, int warps, int lane) {
-  constexpr int kPieces = kKeys / 16 * (kDim / 32);
+  constexpr int kPieces = kDim / 32;
+  constexpr int kTogether = kPieces < 4 ? kPieces : 4;  // loads under way
+  static_assert(kPieces % kTogether == 0);
   const int matrix = lane / 8;
   const int row = lane % 8;
-#pragma unroll 2
-  for (int piece = warp; piece < kPieces; piece += warps) {
-    const int sixteen = piece / (kDim / 32);
-    const int columns = piece % (kDim / 32);
-    uint32_t in[4];
-    ptx::ldmatrix_x4_trans(in,
-                           RawTile::chunk_address(raw, 16 * sixteen + matrix % 2 * 8 + row, 2 * columns + matrix / 2));
-    if (keys < 16 * sixteen + 16) {
-      clear_keys_from(in[0], in[1], keys - 16 * sixteen, lane % 4);
-      clear_keys_from(in[2], in[3], keys - 16 * sixteen, lane % 4);
+  const uint32_t from = raw + (matrix % 2 * 8 + row) * RawTile::kRowBytes;
+  const uint32_t from_chunk = (matrix / 2 ^ row) << 4;
+  const uint32_t to = turned + (8 * matrix + row) * TurnedTile::kRowBytes;
+#pragma unroll 1
+  for (int sixteen = warp; sixteen < kKeys / 16; sixteen += warps) {
+    const uint32_t from_keys = from + sixteen * (16 * RawTile::kRowBytes);
+    const uint32_t to_keys = to + sixteen / 8 * TurnedTile::kSlabBytes + ((sixteen % 8 ^ row) << 4);
+    const int left = keys - 16 * sixteen;
+#pragma unroll
+    for (int first = 0; first < kPieces; first += kTogether) {
+      uint32_t in[kTogether][4];
+#pragma unroll
+      for (int i = 0; i < kTogether; ++i) {
+        const int piece = first + i;
+        ptx::ldmatrix_x4_trans(in[i], from_keys + piece / 4 * RawTile::kSlabBytes + (from_chunk ^ (piece % 4 << 5)));
+      }
+#pragma unroll
+      for (int i = 0; i < kTogether; ++i) {
+        if (left < 16) {
+          clear_keys_from(in[i][0], in[i][1], left, lane % 4);
+          clear_keys_from(in[i][2], in[i][3], left, lane % 4);
+        }
+        ptx::stmatrix_x4(to_keys + (first + i) * (32 * TurnedTile::kRowBytes), ptx::prmt(in[i][0], in[i][1], 0x6420),
+                         ptx::prmt(in[i][0], in[i][1], 0x7531), ptx::prmt(in[i][2], in[i][3], 0x6420),
+                         ptx::prmt(in[i][2], in[i][3], 0x7531));
+      }
     }
-    ptx::stmatrix_x4(TurnedTile::chunk_address(turned, 32 * columns + 8 * matrix + row, sixteen),
-                     ptx::prmt(in[0], in[1], 0x6420), ptx::prmt(in[0], in[1], 0x7531), ptx::prmt(in[2], in[3], 0x6420),
-                     ptx::prmt(in[2], in[3], 0x7531));
   }
 }
 

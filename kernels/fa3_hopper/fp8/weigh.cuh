@@ -4,42 +4,14 @@
 // same factor, so that O / l is right as it is; only LSE has to take it off.
 #pragma once
 
-#include "kernels/attention/parts/online_softmax.cuh"
+#include "kernels/attention/parts/chained_softmax.cuh"
 #include "kernels/ptx/math.cuh"
 
 namespace ks::fa3::fp8 {
 
-inline constexpr float kWeightBits = 8.0f;
+inline constexpr int kWeightBits = 8;
 
-struct WeightSoftmax {
-  float m[2] = {-INFINITY, -INFINITY};  ///< running maximum of the raw scores
-  float l[2] = {0.0f, 0.0f};            ///< this lane's part of the running sum, times 2^8
-  float alpha[2] = {0.0f, 0.0f};        ///< what earlier sums and outputs are to be multiplied with
-
-  /// Takes a block of scores in, and turns S into exp2(scale_log2 * (S - m) + 8).
-  template <int kRegs>
-  __device__ __forceinline__ void update(float (&S)[kRegs], float scale_log2) {
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      float top = m[r];
-#pragma unroll
-      for (int i = 2 * r; i < kRegs; i += 4) top = fmaxf(top, fmaxf(S[i], S[i + 1]));
-      top = attention::quad_max(top);
-      const float safe = top == -INFINITY ? 0.0f : top;  // a row that has seen no key yet
-      alpha[r] = ptx::ex2_approx((m[r] - safe) * scale_log2);
-      m[r] = top;
-      const float shift = fmaf(safe, scale_log2, -kWeightBits);
-      float sum = 0.0f;
-#pragma unroll
-      for (int i = 2 * r; i < kRegs; i += 4) {
-        S[i] = ptx::ex2_approx(fmaf(S[i], scale_log2, -shift));
-        S[i + 1] = ptx::ex2_approx(fmaf(S[i + 1], scale_log2, -shift));
-        sum += S[i] + S[i + 1];
-      }
-      l[r] = fmaf(l[r], alpha[r], sum);
-    }
-  }
-};
+using WeightSoftmax = attention::ChainedSoftmax<kWeightBits>;
 
 /// The A fragments of the weights. Bytes 4q .. 4q+3 of a row's 16 (q: the lane's place in its quad) are keys 2q, 2q+1,
 /// 2q+8, 2q+9, which is how the accumulators of S lie; V transposed has its keys in the same order.
