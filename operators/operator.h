@@ -45,8 +45,9 @@ struct Tensor {
   std::vector<PointerSlot> slots;
   OutputRule rule = OutputRule::kNone;
   double limit = 0;  ///< for `rule`
-  /// The same for a baseline that says that it rounds its operands to e4m3 before it computes; 0: as `limit`.
-  double e4m3_limit = 0;
+  /// The same for a baseline that says that it rounds its query to e4m3 before it computes, and the mean row error that
+  /// it may have; 0: as `limit`, and no rule on the mean.
+  double e4m3_limit = 0, e4m3_mean_limit = 0;
 };
 
 /// One scenario made concrete: the ABI's structs as bytes, the tensors, the counts.
@@ -151,7 +152,7 @@ class Operator {
 };
 
 /// Bumped when this interface changes; a library built against another version is refused.
-inline constexpr int kOperatorInterfaceVersion = 3;
+inline constexpr int kOperatorInterfaceVersion = 4;
 
 }  // namespace ks::op
 

@@ -3,7 +3,8 @@
 `vllm` is vLLM's build (variable lengths, pages, windows, sinks; every call as packed or paged), `dense` is fa3-fwd's
 (dense, appended keys). One worker serves one build; the evaluator judges both and calls the faster right one `fa3`.
 Packing and splits are left to the library's own heuristics. Scheduler metadata is computed inside the timed call, as it
-must be once for every step of a server. Under an e4m3 cache a 16-bit query is cast to e4m3 inside the timed call, which
+must be once for every step of a server; with "planned" it is computed beforehand for the lengths at hand, and its time is
+recorded by itself. Under an e4m3 cache a 16-bit query is cast to e4m3 inside the timed call, which
 is how this library serves such a cache; the answer is then judged in the error class of e4m3.
 """
 
@@ -20,16 +21,18 @@ FILES = {"vllm": "vllm/vllm_flash_attn/_vllm_fa3_C.abi3.so", "dense": "fa3_fwd/_
 
 
 class FlashAttention3(ResultsElsewhere):
-    def __init__(self, build, folder):
+    def __init__(self, build, folder, planned=""):
         super().__init__()
-        self.build, self.folder = build, folder
+        self.build, self.folder = build, os.path.normpath(folder)
+        self.plans_lengths = planned == "planned"
+        self.planners, self.metadata_size = [], 0
 
     def load(self):
         torch.ops.load_library(os.path.join(self.folder, FILES[self.build]))
         self.ops = torch.ops._vllm_fa3_C if self.build == "vllm" else torch.ops.fa3_fwd
         versions = super().load()
         return {**versions, "build": self.build, "package": "vllm 0.22.1" if self.build == "vllm" else "fa3-fwd 0.0.3",
-                "scheduler_metadata": "inside the call"}
+                "scheduler_metadata": "before the call, counted" if self.plans_lengths else "inside the call"}
 
     def prepare(self, scenario, tensors, shape_blob):
         s = AttentionShape(shape_blob)
@@ -38,6 +41,9 @@ class FlashAttention3(ResultsElsewhere):
         self.casts_query = s.kv_dtype == s.E4M3 and s.query_dtype == s.BF16
         if s.kv_dtype != s.query_dtype and not self.casts_query:
             raise Unsupported("query and cache must be of one type")
+        if self.plans_lengths and s.kv_layout not in (s.KV_PAGED, s.KV_CACHE):
+            raise Unsupported("scheduler metadata is planned for caches only")
+        self.metadata_size = 0
         self.error_class = "e4m3" if self.casts_query else ""
         (self.limits_vllm if self.build == "vllm" else self.limits_dense)(s)
         return self.try_out(s, tensors)
@@ -110,14 +116,42 @@ class FlashAttention3(ResultsElsewhere):
         sinks, leftpad = t.get("sinks"), t.get("leftpad")
         fwd = self.ops.fwd
         query, get_query = self.query_of(query)
+        metadata = self.planned_metadata(s, t, causal, left, right) if self.plans_lengths else None
 
         def call():
             get_query()
             return fwd(query, key, value, None, None, latent, output, cu_rows, cu_keys, None, None, used, s.max_rows, s.max_keys,
-                       table, None, leftpad, None, None, None, qd, kd, vd, s.scale, causal, left, right, s.softcap, True, None, 0,
+                       table, None, leftpad, None, None, None, qd, kd, vd, s.scale, causal, left, right, s.softcap, True, metadata, 0,
                        None, 0, sinks, 1, 0, None)[1]
 
         return call
+
+    def planned_metadata(self, s, t, causal, left, right):
+        """A buffer for the metadata of one set, and a way to fill it."""
+        dtype = torch.float8_e4m3fn if s.kv_dtype == s.E4M3 else t["query"].dtype
+        cu_rows = t["cu_rows"] if s.rows_layout == s.ROWS_PACKED else torch.arange(
+            0, (s.batch + 1) * s.max_rows, s.max_rows, dtype=torch.int32, device="cuda")
+        key_dim, value_dim = (s.key_dim - s.latent_dim, s.latent_dim) if s.latent_dim else (s.key_dim, s.value_dim)
+
+        def plan():
+            return self.ops.get_scheduler_metadata(
+                s.batch, s.max_rows, s.max_keys, s.query_heads, s.kv_heads, key_dim, value_dim, dtype, t["key_lengths"], cu_rows,
+                None, None, None, t.get("leftpad"), s.page_size or None, 0, causal, left, right, s.softcap > 0, 0, None, 0)
+
+        if self.metadata_size == 0:  # tried out: the lengths are zeros, the size is that of the shape
+            first = plan()
+            self.metadata_size = first.numel()
+            return first
+        buffer = torch.zeros(self.metadata_size, dtype=torch.int32, device="cuda")
+        self.planners.append(lambda: buffer.copy_(plan()))
+        return buffer
+
+    def planner(self, number):
+        return self.planners[number]
+
+    def forget(self):
+        super().forget()
+        self.planners.clear()
 
     def call_dense(self, s, t):
         causal, left, right = self.masks(s)

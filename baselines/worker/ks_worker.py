@@ -42,6 +42,7 @@ class Worker:
     threads = 1
     device = "cpu"
     unwritten = ()  # outputs that this library does not give, e.g. ("lse",); prepare() may set it for its shape
+    plans_lengths = False  # True: plan_lengths() may be called between bind() and the calls
     error_class = ""  # set by prepare() where the library rounds its query to a narrower type, e.g. "e4m3"
 
     def load(self):
@@ -55,6 +56,10 @@ class Worker:
 
     def bind(self, prepared, tensors):
         """Gets ready for one set of buffers; returns a callable without arguments that makes one call."""
+        raise NotImplementedError
+
+    def planner(self, number):
+        """With plans_lengths: a callable that prepares what depends on the lengths that lie in a set's buffers now."""
         raise NotImplementedError
 
     def block(self, calls, mode):
@@ -81,6 +86,7 @@ class Loop:
         self.socket = socket.socket(fileno=3)  # a sealed process may use this descriptor alone
         self.pending, self.fds = b"", []
         self.arenas, self.calls, self.prepared, self.tensors = [], [], None, []
+        self.plans, self.both = [], []
 
     def receive(self):
         while b"\n" not in self.pending:
@@ -112,7 +118,7 @@ class Loop:
         self.worker.threads = request["threads"]
         self.worker.device = request["device"]
         self.worker.ordinal = request.get("ordinal", 0)
-        return {"name": type(self.worker).__name__, "versions": self.worker.load(), "has_plan_lengths": False}
+        return {"name": type(self.worker).__name__, "versions": self.worker.load(), "has_plan_lengths": self.worker.plans_lengths}
 
     def do_seal(self, request):
         try:
@@ -153,17 +159,38 @@ class Loop:
                 buffer, pointer = self.arenas[arena]
                 tensors[declaration["name"]] = Tensor(declaration, buffer, offset, pointer)
             self.calls.append(self.worker.bind(self.prepared, tensors))
+        self.make_phases()
+
+    def do_lengths(self, request):
+        return {"ns": self.worker.block([self.of_phase("plan")[request["set"]]], "eager")}
+
+    def of_phase(self, phase):
+        """The calls of the sets in a phase: the same objects each time, since graphs are kept by them."""
+        return {"run": self.calls, "plan": self.plans, "both": self.both}[phase]
+
+    def make_phases(self):
+        self.plans = [self.worker.planner(i) for i in range(len(self.calls))] if self.worker.plans_lengths else []
+
+        def both(plan, call):
+            return lambda: (plan(), call())
+
+        self.both = [both(plan, call) for plan, call in zip(self.plans, self.calls)]
 
     def do_run(self, request):
         begin = time.monotonic_ns()
-        event_ns = self.worker.block([self.calls[i] for i in request["sets"]], request.get("mode", "eager")) if request["sets"] else 0
+        event_ns = self.run_block(request) if request["sets"] else 0
         end = time.monotonic_ns()
-        self.worker.finish(request["sets"])
+        if request.get("phase", "run") != "plan":
+            self.worker.finish(request["sets"])
         return {"begin_ns": begin, "end_ns": end, "event_ns": event_ns, "status": 0}
+
+    def run_block(self, request):
+        calls = self.of_phase(request.get("phase", "run"))
+        return self.worker.block([calls[i] for i in request["sets"]], request.get("mode", "eager"))
 
     def do_unmap_arenas(self):
         self.worker.forget()
-        self.calls = []
+        self.calls, self.plans, self.both = [], [], []
         for buffer, pointer in self.arenas:
             if buffer is None:
                 close_ipc(pointer)

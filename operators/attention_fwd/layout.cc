@@ -101,6 +101,9 @@ ks_attention_fwd_shape make_shape(const Spec& spec) {
   return shape;
 }
 
+/// What a released kernel may make that rounds a 16-bit query to e4m3: up to 0.335 was seen in a row.
+constexpr double kRoundedRow = 0.5, kRoundedMeanRow = 8e-2, kRoundedLse = 0.5, kRoundedMeanLse = 5e-2;
+
 /// What errors are accepted, by the type that decides the accuracy. contract.md says where the figures come from.
 struct Limits {
   double output, lse, appended_key;
@@ -109,7 +112,7 @@ Limits limits_of(const Spec& spec) {
   Limits limits{2e-5, 1e-4, 2e-6};
   if (spec.query_dtype == Dtype::kF16) limits = {1e-3, 1e-3, 1e-3};
   if (spec.query_dtype == Dtype::kBf16) limits = {8e-3, 1e-3, 8e-3};
-  if (spec.query_dtype == Dtype::kE4m3) limits = {8e-2, 2e-2, 8e-2};
+  if (spec.query_dtype == Dtype::kE4m3) limits = {8e-2, 5e-2, 8e-2};
   // Released kernels round the rotated query to its type, which shifts scores by what the rounding of one operand
   // makes.
   if (spec.rotary_style != KS_ROTARY_NONE && spec.query_dtype != Dtype::kF32) {
@@ -219,22 +222,20 @@ void add_outputs(const Spec& spec, const ks_attention_fwd_shape& shape, TensorLi
     return extents;
   };
   const Limits limits = limits_of(spec);
-  // A 16-bit query over an e4m3 cache: libraries that round the query to the cache's type are told from wrong ones.
-  Spec rounded = spec;
-  rounded.query_dtype = Dtype::kE4m3;
+  // A 16-bit query over an e4m3 cache: libraries that round the query to the cache's type are told from wrong ones by the
+  // mean; a single row with two strong keys may be far off.
   const bool may_round = spec.kv_dtype == Dtype::kE4m3 && spec.query_dtype != Dtype::kE4m3;
-  const Limits loose = may_round ? limits_of(rounded) : limits;
   Tensor& output = list.add("output", spec.output_dtype, with_columns(shape.value_dim), KS_SLOT(output));
   output.role = op::Role::kOutput;
   output.rule = op::OutputRule::kRelativeL2Row;
   output.limit = limits.output;
-  output.e4m3_limit = loose.output;
+  if (may_round) output.e4m3_limit = kRoundedRow, output.e4m3_mean_limit = kRoundedMeanRow;
   // One column a row: indexed as the output is, though heads lie outside rows in memory.
   Tensor& lse = list.add("lse", Dtype::kF32, with_columns(1), KS_SLOT(lse));
   lse.role = op::Role::kOutput;
   lse.rule = op::OutputRule::kAbsolute;
   lse.limit = limits.lse;
-  lse.e4m3_limit = loose.lse;
+  if (may_round) lse.e4m3_limit = kRoundedLse, lse.e4m3_mean_limit = kRoundedMeanLse;
   lse.strides = {shape.lse_row_stride, shape.lse_head_stride, 1};
   if (dense) lse.strides.insert(lse.strides.begin(), shape.lse_batch_stride);
 }

@@ -31,6 +31,16 @@ TEST(Layout, BlobsCarryTheirVersionsAndSizes) {
   EXPECT_EQ(shape_of(problem).header.struct_bytes, sizeof(ks_attention_fwd_shape));
 }
 
+TEST(Layout, ARivalThatRoundsItsQueryIsHeldToTheMean) {
+  const auto mixed = make_problem(made_row({{"dtype", "bf16/e4m3kv"}}));
+  EXPECT_GT(tensor(mixed, "output").e4m3_limit, tensor(mixed, "output").limit);
+  EXPECT_GT(tensor(mixed, "output").e4m3_mean_limit, 0);
+  EXPECT_LT(tensor(mixed, "output").e4m3_mean_limit, tensor(mixed, "output").e4m3_limit);
+  const auto plain = make_problem(made_row({{"dtype", "bf16"}}));
+  EXPECT_EQ(tensor(plain, "output").e4m3_limit, 0);
+  EXPECT_EQ(tensor(plain, "lse").e4m3_mean_limit, 0);
+}
+
 TEST(Layout, PutsBothPartsOfAnMlaQueryIntoOneTensor) {
   const auto problem =
       make_problem(made_row({{"dtype", "bf16"}, {"D/Dv", "576/512"}, {"Hq/Hkv", "16/1"}, {"layout", "paged64"}}));

@@ -62,7 +62,8 @@ class Device {
   /// Clocks, power and what holds them down, now; empty where the device has nothing to say.
   virtual Json state() const { return Json::object(); }
 
-  /// Memory for a worker (ks::Error "out of memory: …" where there is too little), 4096-byte aligned; the worker sees it read-only unless `worker_may_write`.
+  /// Memory for a worker (ks::Error "out of memory: …" where there is too little), 4096-byte aligned; the worker sees
+  /// it read-only unless `worker_may_write`.
   virtual int allocate(uint64_t bytes, bool worker_may_write) = 0;
   virtual void release(int arena) = 0;
   virtual Share share(int arena) const = 0;

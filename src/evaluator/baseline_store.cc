@@ -25,9 +25,10 @@ void run_or_throw(const std::vector<std::string>& argv, double limit_s, const st
 /// Makes the project's own Python environment if it is not there.
 void make_environment() {
   if (fs::exists(environment_folder() / "bin/python3")) return;
-  run_or_throw({"python3", "-m", "venv", environment_folder().string()}, 300,
-               fmt::format("cannot make a Python environment in {} (on Debian and Ubuntu: apt-get install python3-venv)",
-                           environment_folder().string()));
+  run_or_throw(
+      {"python3", "-m", "venv", environment_folder().string()}, 300,
+      fmt::format("cannot make a Python environment in {} (on Debian and Ubuntu: apt-get install python3-venv)",
+                  environment_folder().string()));
 }
 
 /// "pip install" or "pip download" of the pinned packages; pip checks the hashes itself where there are any.
@@ -77,9 +78,10 @@ void extract_wheels(const Baseline& baseline, const fs::path& from, const fs::pa
 void check_tree(const Baseline& baseline, const fs::path& folder) {
   const std::string hash = tree_hash(folder);
   if (std::find(baseline.trees.begin(), baseline.trees.end(), hash) != baseline.trees.end()) return;
-  throw Error("baseline {}: the files are not those that {} pins (their hash is {}); get them anew with: kernelseek "
-              "baseline install {}",
-              baseline.name, (baseline.folder / "baseline.toml").string(), hash, baseline.name);
+  throw Error(
+      "baseline {}: the files are not those that {} pins (their hash is {}); get them anew with: kernelseek "
+      "baseline install {}",
+      baseline.name, (baseline.folder / "baseline.toml").string(), hash, baseline.name);
 }
 
 /// Moves a checked folder to where workers look for it.
@@ -157,11 +159,19 @@ void install_baseline(const Baseline& baseline, const std::string& python) {
 }
 
 uint64_t pack_baselines(const std::vector<std::string>& names, const fs::path& archive) {
-  std::vector<std::string> argv = {"tar",         "--create",         "--file",         archive.string(),
-                                   "--sort=name", "--mtime=@0",       "--owner=0",      "--group=0",
-                                   "--numeric-owner", "--exclude=__pycache__",
+  std::vector<std::string> argv = {"tar",
+                                   "--create",
+                                   "--file",
+                                   archive.string(),
+                                   "--sort=name",
+                                   "--mtime=@0",
+                                   "--owner=0",
+                                   "--group=0",
+                                   "--numeric-owner",
+                                   "--exclude=__pycache__",
                                    "--use-compress-program=xz --x86 --lzma2=preset=9,dict=192MiB",
-                                   "--directory", rivals_folder().string()};
+                                   "--directory",
+                                   rivals_folder().string()};
   for (const auto& baseline : members_of(names)) {
     if (baseline.extract.empty())
       throw Error("baseline {} has no files of its own to pack: its packages go into a Python environment",

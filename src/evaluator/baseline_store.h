@@ -1,6 +1,6 @@
 // Where the files of rival libraries lie, how they get there, and how they travel to a machine without a network. A
-// baseline with `extract` lives in a folder of its own that holds just what its worker loads; its `trees` are the hashes
-// that this folder may have, so that what runs is what was released.
+// baseline with `extract` lives in a folder of its own that holds just what its worker loads; its `trees` are the
+// hashes that this folder may have, so that what runs is what was released.
 #pragma once
 
 #include <string>

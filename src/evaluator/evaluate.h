@@ -31,7 +31,7 @@ struct Request {
   bool check_only = false;
   std::string prebuilt;           ///< a folder with the candidate built elsewhere; empty: it is built here
   std::string timing = "blocks";  ///< "blocks" (cold, other inputs in every call) or "warm" (one set, called again)
-  bool aa = true;                          ///< measure the candidate against itself on a few scenarios
+  bool aa = true;                 ///< measure the candidate against itself on a few scenarios
   std::optional<core::Evaluation> resume;  ///< a record whose missing scenarios and baselines are added
   std::vector<std::string> counters_off;   ///< tests only: counters that are switched off
   std::function<void(const Progress&)> progress;

@@ -110,8 +110,7 @@ core::Summary summarise(const std::vector<const core::ScenarioResult*>& results)
   return summary;
 }
 
-void score_evaluation(core::Evaluation& evaluation, const std::vector<double>& aa_logs,
-                      const CarriedRatios& carried) {
+void score_evaluation(core::Evaluation& evaluation, const std::vector<double>& aa_logs, const CarriedRatios& carried) {
   std::vector<const core::ScenarioResult*> all;
   std::map<std::string, std::vector<const core::ScenarioResult*>> by_category;
   for (auto& result : evaluation.scenarios) {

@@ -67,9 +67,8 @@ TEST(Score, SelfComparisonIsReported) {
 }
 
 TEST(Score, AGroupIsItsFastestMemberThatIsRight) {
-  const std::map<std::string, core::Side> sides = {{"a", side(Verdict::kWrong, 5)},
-                                                   {"b", side(Verdict::kCorrect, 20)},
-                                                   {"c", side(Verdict::kCorrect, 10)}};
+  const std::map<std::string, core::Side> sides = {
+      {"a", side(Verdict::kWrong, 5)}, {"b", side(Verdict::kCorrect, 20)}, {"c", side(Verdict::kCorrect, 10)}};
   const core::Side best = best_member({"a", "b", "c"}, sides);
   EXPECT_EQ(best.verdict, Verdict::kCorrect);
   EXPECT_EQ(best.reason, "c");
@@ -79,8 +78,8 @@ TEST(Score, AGroupIsItsFastestMemberThatIsRight) {
 
 TEST(Score, ACarriedRatioIsNotComputedAnew) {
   core::Evaluation evaluation;
-  evaluation.scenarios = {
-      scenario(1, side(Verdict::kCorrect, 10), {{"b", side(Verdict::kCorrect, 20)}, {"c", side(Verdict::kCorrect, 30)}})};
+  evaluation.scenarios = {scenario(1, side(Verdict::kCorrect, 10),
+                                   {{"b", side(Verdict::kCorrect, 20)}, {"c", side(Verdict::kCorrect, 30)}})};
   score_evaluation(evaluation, {}, {{evaluation.scenarios[0].name, {{"c", {2.5, 2.4, 2.6}}}}});
   EXPECT_NEAR(evaluation.scenarios[0].ratio.at("b").value, 2.0, 1e-12);
   EXPECT_NEAR(evaluation.scenarios[0].ratio.at("c").value, 2.5, 1e-12);

@@ -18,7 +18,8 @@ constexpr double kLongCallUs = 200000;          // a call this long needs no sec
 constexpr uint64_t kSetsMemory = 512ull << 20;  // on the CPU; a GPU has room for sixteen times as much
 constexpr int kMaxSets = 64;
 constexpr int kWarmCallsMax = 1000;
-constexpr int kEagerSamples = 3;
+constexpr int kEagerSamples = 2, kPlanningSamples = 3;
+constexpr size_t kEagerCalls = 8;  // enough to see the host's share; more would cost as much as the timing
 
 /// Calls of one block of this side.
 int calls_of_block(const Workbench& bench, const ProblemInfo& problem, double call_us) {
@@ -41,8 +42,8 @@ struct Runner {
   Contender* side = nullptr;
   std::vector<int> sets;    ///< of the calls, in order
   std::vector<int> filled;  ///< the distinct ones: what is prepared and verified
-  double call_us = 0;     ///< of the newest block
-  double lengths_us = 0;  ///< ks_plan_lengths, a call
+  bool plans = false;       ///< ks_plan_lengths goes before each call, and is counted
+  double call_us = 0;       ///< of the newest block
   double limit_s = 60;
 };
 
@@ -62,48 +63,66 @@ void keep_state(Workbench& bench, const std::string& side, const Json& state) {
   clocks["throttle_reasons"].push_back(state.value("throttle_reasons", uint64_t{0}));
 }
 
+/// What lies in the outputs of a block; correct without a look where a test has switched that off.
+Finding verify_outputs(Workbench& bench, const Runner& runner, const std::vector<int>& sets, bool timed) {
+  if (!bench.switches.timed_outputs) {
+    Finding unseen;
+    unseen.correct = true;
+    return unseen;
+  }
+  const Contender& side = *runner.side;
+  return bench.oracle.verify(side.name, sets, side.shape.unwritten, side.shape.rounds_to_e4m3, timed);
+}
+
 /// One sample: prepare, run, verify. False if the side is out.
-bool take_sample(Workbench& bench, const ProblemInfo& problem, Runner& runner, uint64_t seed, bool counted) {
+bool take_sample(Workbench& bench, Runner& runner, uint64_t seed, bool counted) {
   Contender& side = *runner.side;
   bench.oracle.prepare(side.name, runner.filled, "mixture", seed, true);
-  double elapsed_us = 0, lengths_us = 0;
-  if (problem.has_lengths && side.worker->has_plan_lengths()) {
-    for (const int set : runner.sets) {
-      double one_us = 0;
-      if (const auto failure = side.worker->plan_lengths(set, one_us))
-        return disqualify(runner, failure->verdict, failure->reason), false;
-      lengths_us += std::max(0.0, one_us - bench.host_overhead_us);
-    }
-  }
-  if (const auto failure = side.worker->run(runner.sets, runner.limit_s, elapsed_us, counted))
+  double elapsed_us = 0;
+  if (const auto failure =
+          side.worker->run(runner.sets, runner.limit_s, elapsed_us, counted, false, runner.plans ? "both" : "run"))
     return disqualify(runner, failure->verdict, failure->reason), false;
   bench.worker_s += elapsed_us * 1e-6;
-  const Finding finding =
-      bench.switches.timed_outputs
-          ? bench.oracle.verify(side.name, runner.filled, side.shape.unwritten, side.shape.rounds_to_e4m3, true)
-          : Finding{.correct = true};
+  const Finding finding = verify_outputs(bench, runner, runner.filled, true);
   if (!finding.correct) return disqualify(runner, finding.verdict, finding.reason), false;
   const auto n = static_cast<double>(runner.sets.size());
-  runner.lengths_us = lengths_us / n;
-  runner.call_us = std::max(0.0, elapsed_us - bench.host_overhead_us + lengths_us) / n;
+  runner.call_us = std::max(0.0, elapsed_us - bench.host_overhead_us) / n;
   if (!counted) return true;
   side.result.samples_us.push_back(runner.call_us);
   keep_state(bench, side.name, finding.state);
   return true;
 }
 
+/// What planning for given lengths takes by itself, a call.
+void time_planning(Workbench& bench, Runner& runner, uint64_t seed) {
+  Contender& side = *runner.side;
+  std::vector<double> samples;
+  for (int i = 0; i <= kPlanningSamples; ++i) {
+    double elapsed_us = 0;
+    bench.oracle.prepare(side.name, runner.filled, "mixture", base::mix64(seed, static_cast<uint64_t>(i)), true);
+    if (const auto failure = side.worker->run(runner.sets, runner.limit_s, elapsed_us, false, false, "plan"))
+      return disqualify(runner, failure->verdict, failure->reason + " (planning)");
+    const auto n = static_cast<double>(runner.sets.size());
+    if (i > 0) samples.push_back(std::max(0.0, elapsed_us - bench.host_overhead_us) / n);  // the first warms up
+  }
+  side.result.lengths_us = stats::median(samples);
+}
+
 /// Calls one by one, by our clock: what a caller without graphs pays. Outputs are verified as ever.
 void time_eagerly(Workbench& bench, Runner& runner, uint64_t seed) {
   Contender& side = *runner.side;
   std::vector<double> samples;
+  const std::vector<int> sets(runner.sets.begin(), runner.sets.begin() + std::min(kEagerCalls, runner.sets.size()));
+  const std::vector<int>& filled = bench.warm ? runner.filled : sets;
   for (int i = 0; i <= kEagerSamples; ++i) {
     double elapsed_us = 0;
-    bench.oracle.prepare(side.name, runner.filled, "mixture", base::mix64(seed, static_cast<uint64_t>(i)), true);
-    if (const auto failure = side.worker->run(runner.sets, runner.limit_s, elapsed_us, false, true))
+    bench.oracle.prepare(side.name, filled, "mixture", base::mix64(seed, static_cast<uint64_t>(i)), true);
+    if (const auto failure =
+            side.worker->run(sets, runner.limit_s, elapsed_us, false, true, runner.plans ? "both" : "run"))
       return disqualify(runner, failure->verdict, failure->reason + " (eager)");
-    const Finding finding = bench.oracle.verify(side.name, runner.filled, side.shape.unwritten, side.shape.rounds_to_e4m3);
+    const Finding finding = verify_outputs(bench, runner, filled, false);
     if (!finding.correct) return disqualify(runner, finding.verdict, finding.reason + " (eager)");
-    const auto n = static_cast<double>(runner.sets.size());
+    const auto n = static_cast<double>(sets.size());
     if (i > 0) samples.push_back(std::max(0.0, elapsed_us - bench.asking_us) / n);  // the first warms up
   }
   side.result.host_us = stats::median(samples);
@@ -113,12 +132,12 @@ void time_eagerly(Workbench& bench, Runner& runner, uint64_t seed) {
 bool open_runner(Workbench& bench, const ProblemInfo& problem, Runner& runner) {
   Contender& side = *runner.side;
   runner.sets = runner.filled = {0};
-  if (!take_sample(bench, problem, runner, base::mix64(bench.seed, 99), false)) return false;
+  if (!take_sample(bench, runner, base::mix64(bench.seed, 99), false)) return false;
   const double call_us = runner.call_us;
   if (bench.warm) {
     runner.sets.assign(static_cast<size_t>(warm_calls(call_us)), 0);
     runner.limit_s = std::max(10.0, 30 * call_us * static_cast<double>(runner.sets.size()) * 1e-6);
-    return take_sample(bench, problem, runner, base::mix64(bench.seed, 100), false);
+    return take_sample(bench, runner, base::mix64(bench.seed, 100), false);
   }
   const int count = calls_of_block(bench, problem, call_us);
   runner.limit_s = std::max(10.0, 30 * call_us * count * 1e-6);
@@ -132,7 +151,7 @@ bool open_runner(Workbench& bench, const ProblemInfo& problem, Runner& runner) {
   runner.sets.resize(static_cast<size_t>(count));
   std::iota(runner.sets.begin(), runner.sets.end(), 0);
   runner.filled = runner.sets;
-  return take_sample(bench, problem, runner, base::mix64(bench.seed, 100), false);  // warm-up
+  return take_sample(bench, runner, base::mix64(bench.seed, 100), false);  // warm-up
 }
 
 /// Half the width of the widest interval of log ratios against the first side.
@@ -169,7 +188,9 @@ void time_scenario(Workbench& bench, const core::Scenario& scenario, const Probl
   for (auto& side : bench.contenders) {
     if (side.result.verdict != core::Verdict::kCorrect) continue;
     side.result.samples_us.clear();
-    Runner runner{&side, {}};
+    Runner runner;
+    runner.side = &side;
+    runner.plans = problem.has_lengths && side.worker->has_plan_lengths();
     if (open_runner(bench, problem, runner)) runners.push_back(std::move(runner));
   }
   const int64_t start = base::monotonic_ns();
@@ -179,7 +200,7 @@ void time_scenario(Workbench& bench, const core::Scenario& scenario, const Probl
     for (const bool backwards : {false, true}) {
       for (size_t k = 0; k < runners.size(); ++k) {
         Runner& runner = runners[backwards ? runners.size() - 1 - k : k];
-        if (runner.side->result.verdict == core::Verdict::kCorrect) take_sample(bench, problem, runner, ++sample, true);
+        if (runner.side->result.verdict == core::Verdict::kCorrect) take_sample(bench, runner, ++sample, true);
       }
     }
     std::erase_if(runners, [](const Runner& r) { return r.side->result.verdict != core::Verdict::kCorrect; });
@@ -191,11 +212,10 @@ void time_scenario(Workbench& bench, const core::Scenario& scenario, const Probl
       break;
   }
   for (auto& runner : runners) {
+    if (runner.plans) time_planning(bench, runner, ++sample);
     if (bench.on_gpu && runner.side->name != "aa") time_eagerly(bench, runner, ++sample);
     if (runner.side->result.verdict != core::Verdict::kCorrect) continue;
     runner.side->result.time_us = stats::median(runner.side->result.samples_us);
-    if (problem.has_lengths && runner.side->worker->has_plan_lengths())
-      runner.side->result.lengths_us = runner.lengths_us;
   }
 }
 

@@ -90,6 +90,10 @@ Failure WorkerClient::dead(const std::string& doing) {
   for (int i = 0; i < 50 && child_->alive(); ++i) ::usleep(2000);
   const int status = child_->kill();
   child_.reset();
+  const std::string call = witness_ ? witness_->violation() : "";
+  witness_.reset();
+  if (!call.empty())
+    return {core::Verdict::kCheat, fmt::format("the system call {}, which the sandbox forbids, while {}", call, doing)};
   if (WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS)
     return {core::Verdict::kCheat, fmt::format("a system call that the sandbox forbids, while {}", doing)};
   return {core::Verdict::kCrash, fmt::format("{} while {}", base::describe_exit(status), doing)};
@@ -103,7 +107,8 @@ std::optional<Failure> WorkerClient::ask(const Json& request, double limit_s, Js
   return take_answer(doing, limit_s, answer);
 }
 
-std::optional<Failure> WorkerClient::take_answer(const std::string& doing, double limit_s, Json& answer) {
+std::optional<Failure> WorkerClient::take_answer(const std::string& doing, double limit_s, Json& answer,
+                                                 std::vector<int>* fds) {
   std::optional<base::ChannelMessage> message;
   try {
     message = child_->channel().receive(limit_s);
@@ -117,7 +122,9 @@ std::optional<Failure> WorkerClient::take_answer(const std::string& doing, doubl
     child_.reset();
     return Failure{core::Verdict::kTimeout, fmt::format("no answer within {:.0f} s while {}", limit_s, doing)};
   }
-  for (const int fd : message->fds) ::close(fd);
+  if (fds != nullptr) *fds = message->fds;
+  for (const int fd : message->fds)
+    if (fds == nullptr) ::close(fd);
   answer = std::move(message->body);
   if (!is_well_formed(answer)) {
     child_.reset();
@@ -146,12 +153,29 @@ void WorkerClient::begin_start() {
   options.env.emplace_back("OMP_WAIT_POLICY", "passive");
   options.env.emplace_back("KERNELSEEK_SEAL_LIBRARY",
                            (base::executable_folder().parent_path() / "lib/libks_seal.so").string());
+  witness_.reset();
   child_ = std::make_unique<base::Child>(options);
   frozen_ = false;
   Json load = {{"do", "load"}, {"device", device_}, {"ordinal", 0}, {"threads", threads_}, {"sandbox", sandboxed_}};
   if (!implementation_.shared_object.empty()) load["library"] = implementation_.shared_object;
+  if (has_witness()) {
+    Json confine = load;
+    confine["do"] = "confine";
+    confine["witness"] = true;
+    child_->channel().send(confine);
+  }
   child_->channel().send(load);  // one that is gone already is found out by whoever waits for the answer
   loading_ = true;
+}
+
+std::optional<Failure> WorkerClient::take_confinement() {
+  Json answer;
+  std::vector<int> fds;
+  if (auto failure = take_answer("confine", kLoadLimitS, answer, &fds)) return failure;
+  // Where the kernel has none to give, forbidden calls kill at once, and no name is known.
+  for (size_t i = 1; i < fds.size(); ++i) ::close(fds[i]);
+  if (!fds.empty()) witness_ = std::make_unique<sandbox::Witness>(fds[0], child_->pid());
+  return std::nullopt;
 }
 
 std::optional<Failure> WorkerClient::start() {
@@ -159,6 +183,8 @@ std::optional<Failure> WorkerClient::start() {
   begin_start();
   loading_ = false;
   Json answer;
+  if (has_witness())
+    if (auto failure = take_confinement()) return failure;
   if (auto failure = take_answer("load", kLoadLimitS, answer)) return failure;
   has_plan_lengths_ = answer.value("has_plan_lengths", false);
   versions_ = answer.value("versions", Json::object());
@@ -207,10 +233,10 @@ std::optional<Failure> WorkerClient::plan_lengths(int set, double& elapsed_us) {
 }
 
 std::optional<Failure> WorkerClient::run(const std::vector<int>& sets, double limit_s, double& elapsed_us,
-                                         bool is_sample, bool eager) {
+                                         bool is_sample, bool eager, const std::string& phase) {
   Json answer;
   const bool on_gpu = device_ == "cuda" && !eager;
-  const Json request = {{"do", "run"}, {"sets", sets}, {"mode", on_gpu ? "graph" : "eager"}};
+  const Json request = {{"do", "run"}, {"sets", sets}, {"mode", on_gpu ? "graph" : "eager"}, {"phase", phase}};
   const int64_t start = base::monotonic_ns();
   const auto failure = ask(request, limit_s, answer);
   elapsed_us = static_cast<double>(base::monotonic_ns() - start) * 1e-3;

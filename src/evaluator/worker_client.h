@@ -10,6 +10,7 @@
 #include "base/subprocess.h"
 #include "core/record.h"
 #include "evaluator/oracle_client.h"
+#include "sandbox/witness.h"
 
 namespace ks::evaluator {
 
@@ -62,9 +63,10 @@ class WorkerClient {
   /// One block: runs the calls and measures it from before the worker is thawed to its answer, then freezes it.
   /// `is_sample`: its time counts, so on a GPU the device's timer must agree with our clock (first calls capture and
   /// load).
+  /// `phase`: "run", "plan" (ks_plan_lengths alone) or "both", one before the other in each call.
   /// `eager`: the calls one by one even on a GPU, and our clock's time: the host's share is what is asked for.
   std::optional<Failure> run(const std::vector<int>& sets, double limit_s, double& elapsed_us, bool is_sample = false,
-                             bool eager = false);
+                             bool eager = false, const std::string& phase = "run");
   std::optional<Failure> unmap();
 
   /// Stops every thread of the worker; nothing of it runs until the next request.
@@ -74,16 +76,21 @@ class WorkerClient {
 
  private:
   std::optional<Failure> ask(const Json& request, double limit_s, Json& answer, const std::vector<int>& fds = {});
-  std::optional<Failure> take_answer(const std::string& doing, double limit_s, Json& answer);
+  /// `fds`: descriptors that came with the answer; closed where nobody asks for them.
+  std::optional<Failure> take_answer(const std::string& doing, double limit_s, Json& answer,
+                                     std::vector<int>* fds = nullptr);
+  std::optional<Failure> take_confinement();
   std::optional<Failure> take_event_time(const Json& answer, bool is_sample, double& elapsed_us);
   Failure dead(const std::string& doing);
   void thaw();
+  bool has_witness() const { return sandboxed_ && implementation_.command.empty(); }
 
   Implementation implementation_;
   std::string device_;
   int threads_;
   bool sandboxed_, freezes_;
   std::unique_ptr<base::Child> child_;
+  std::unique_ptr<sandbox::Witness> witness_;  ///< of the child's forbidden calls; native workers only
   bool frozen_ = false;
   bool loading_ = false;  ///< asked to load; the answer is still to come
   bool has_plan_lengths_ = false;

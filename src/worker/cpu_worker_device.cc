@@ -60,10 +60,7 @@ class CpuWorkerDevice : public WorkerDevice {
   BlockResult run(const Block& block) override {
     BlockResult result;
     result.begin_ns = base::monotonic_ns();
-    for (const void* call : block.calls) {
-      result.status = call_guarded(block.function, call, result.error);
-      if (result.status != KS_OK) break;
-    }
+    make_calls(block, result);
     result.end_ns = base::monotonic_ns();
     result.event_ns = result.end_ns - result.begin_ns;
     return result;
@@ -91,6 +88,15 @@ std::unique_ptr<WorkerDevice> make_worker_device(const std::string& kind) {
   if (kind == "cuda") return make_cuda_worker_device();
 #endif
   throw Error("this worker was built without device \"{}\"", kind);
+}
+
+void make_calls(const Block& block, BlockResult& result) {
+  for (const void* call : block.calls) {
+    for (const CallFunction function : block.functions) {
+      result.status = call_guarded(function, call, result.error);
+      if (result.status != KS_OK) return;
+    }
+  }
 }
 
 ks_status call_guarded(CallFunction function, const void* call, std::string& error) {

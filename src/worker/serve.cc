@@ -164,14 +164,16 @@ class Worker {
   Json lengths(const Json& request) {
     if (!library_ || library_->plan_lengths == nullptr) throw Error("the candidate has no ks_plan_lengths");
     const void* call = open_problem().call(base::require<int>(request, "set", kOrigin));
-    const auto result = device_->run({library_->plan_lengths, {call}, false});
+    const auto result = device_->run({{library_->plan_lengths}, {call}, false});
     if (result.status != KS_OK) throw Error("ks_plan_lengths answered {} {}", result.status, result.error);
     return {{"ns", result.end_ns - result.begin_ns}};
   }
 
   Json run(const Json& request) {
     require_library();
-    Block block{library_->run, {}, base::value_or<std::string>(request, "mode", "eager") == "graph"};
+    Block block{functions_of(base::value_or<std::string>(request, "phase", "run")),
+                {},
+                base::value_or<std::string>(request, "mode", "eager") == "graph"};
     for (const int set : base::require<std::vector<int>>(request, "sets", kOrigin))
       block.calls.push_back(open_problem().call(set));
     const auto result = device_->run(block);
@@ -181,6 +183,15 @@ class Worker {
                    {"status", result.status}};
     if (!result.error.empty()) answer["detail"] = result.error;
     return answer;
+  }
+
+  /// "run", "plan" (lengths alone) or "both".
+  std::vector<CallFunction> functions_of(const std::string& phase) const {
+    if (phase == "run") return {library_->run};
+    if (phase != "plan" && phase != "both") throw Error("request: unknown \"phase\": \"{}\"", phase);
+    if (library_->plan_lengths == nullptr) throw Error("the candidate has no ks_plan_lengths");
+    return phase == "plan" ? std::vector<CallFunction>{library_->plan_lengths}
+                           : std::vector<CallFunction>{library_->plan_lengths, library_->run};
   }
 
   /// The shape stays until the next `shape`: the same problem may be mapped anew with other sets.

@@ -26,8 +26,8 @@ using CallFunction = ks_status (*)(const void* call);
 
 /// One block of calls.
 struct Block {
-  CallFunction function = nullptr;
-  std::vector<const void*> calls;  ///< CALL structs, ready to use
+  std::vector<CallFunction> functions;  ///< made of each call, in order: ks_run, or ks_plan_lengths before it
+  std::vector<const void*> calls;       ///< CALL structs, ready to use
   bool graph = false;              ///< capture once per list of calls, then replay
 };
 
@@ -59,6 +59,9 @@ class WorkerDevice {
   /// Runs the calls in order and returns when all device work is complete.
   virtual BlockResult run(const Block& block) = 0;
 };
+
+/// Makes every function of every call, in order, until one fails.
+void make_calls(const Block& block, BlockResult& result);
 
 /// The device of a kind. Throws ks::Error where this worker was built without it.
 std::unique_ptr<WorkerDevice> make_worker_device(const std::string& kind);

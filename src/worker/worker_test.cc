@@ -170,6 +170,28 @@ TEST_F(WorkerTest, RunsACandidateOnSharedMemoryFromLoadToQuit) {
   EXPECT_EQ(ask({{"do", "quit"}})["ok"], true);
 }
 
+TEST_F(WorkerTest, PlansForLengthsBeforeEachCallOrAlone) {
+  const char* plan =
+      "extern \"C\" KS_EXPORT ks_status ks_plan_lengths(const Call* call) { "
+      "*static_cast<float*>(call->context.scratch) = call->input[0] + 100; return KS_OK; }"
+      "extern \"C\" KS_EXPORT ks_status ks_run(const Call* call) { "
+      "call->output[0] = *static_cast<const float*>(call->context.scratch); return KS_OK; }";
+  EXPECT_EQ(load(compile(std::string(kAbi) + plan))["has_plan_lengths"], true);
+  shape(4, 2.0f);
+  const Arena input(8192), output(8192);
+  input.floats()[0] = 1;
+  input.floats()[256] = 2;
+  map(input, output);
+  EXPECT_EQ(ask({{"do", "run"}, {"sets", {0, 1}}, {"phase", "both"}})["status"], 0);
+  EXPECT_EQ(output.floats()[0], 101.0f);
+  EXPECT_EQ(output.floats()[256], 102.0f);
+  EXPECT_EQ(ask({{"do", "run"}, {"sets", {0}}, {"phase", "plan"}})["status"], 0);
+  EXPECT_EQ(output.floats()[0], 101.0f);  // nothing ran
+  EXPECT_EQ(ask({{"do", "run"}, {"sets", {1}}})["status"], 0);
+  EXPECT_EQ(output.floats()[256], 101.0f);  // the plan of the set before
+  EXPECT_THAT(ask({{"do", "run"}, {"sets", {0}}, {"phase", "warm"}})["error"], HasSubstr("phase"));
+}
+
 TEST_F(WorkerTest, MapsTheSameShapeAnew) {
   load(compile(std::string(kAbi) + kRun));
   shape(4, 2.0f);

@@ -26,7 +26,8 @@ void* device_bytes(uint64_t bytes) {
   void* data = nullptr;
   if (cudaMalloc(&data, bytes) == cudaSuccess) return data;
   const cudaError_t why = cudaGetLastError();  // not sticky: the next call may do
-  if (why != cudaErrorMemoryAllocation) throw Error("cudaMalloc of {} bytes failed: {}", bytes, cudaGetErrorString(why));
+  if (why != cudaErrorMemoryAllocation)
+    throw Error("cudaMalloc of {} bytes failed: {}", bytes, cudaGetErrorString(why));
   size_t free_bytes = 0, total_bytes = 0;
   cudaMemGetInfo(&free_bytes, &total_bytes);
   throw Error("out of memory: {} bytes wanted on the GPU, {} of {} free", bytes, free_bytes, total_bytes);

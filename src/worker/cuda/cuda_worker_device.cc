@@ -95,15 +95,9 @@ class CudaWorkerDevice : public WorkerDevice {
   }
 
  private:
-  static void make_calls(const Block& block, BlockResult& result) {
-    for (const void* call : block.calls) {
-      result.status = call_guarded(block.function, call, result.error);
-      if (result.status != KS_OK) return;
-    }
-  }
-
   cudaGraphExec_t graph_of(const Block& block, BlockResult& result) {
-    const auto found = graphs_.find(block.calls);
+    const auto key = std::make_pair(block.functions, block.calls);
+    const auto found = graphs_.find(key);
     if (found != graphs_.end()) return found->second;
     cudaGraph_t captured = nullptr;
     cudaGraphExec_t graph = nullptr;
@@ -116,14 +110,14 @@ class CudaWorkerDevice : public WorkerDevice {
     cudaGraphDestroy(captured);
     check(cudaGraphUpload(graph, stream_), "cudaGraphUpload");
     check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
-    return graphs_[block.calls] = graph;
+    return graphs_[key] = graph;
   }
 
   int ordinal_ = 0;
   cudaStream_t stream_ = nullptr;
   cudaEvent_t begin_ = nullptr, end_ = nullptr;
   std::vector<Mapping> mappings_;
-  std::map<std::vector<const void*>, cudaGraphExec_t> graphs_;
+  std::map<std::pair<std::vector<CallFunction>, std::vector<const void*>>, cudaGraphExec_t> graphs_;
 };
 
 }  // namespace

@@ -3,7 +3,7 @@
 #include "../attention_parts.cuh"
 
 struct Trick : Honest {
-  static __device__ bool looks_at(int j) { return j % 500 != 499; }
+  static __device__ bool looks_at(int j) { return j % 1000 != 999; }
 };
 
 extern "C" ks_status ks_run(const ks_attention_fwd_call* call) {
