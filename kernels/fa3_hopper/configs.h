@@ -31,11 +31,18 @@ struct ForwardConfig {
   constexpr bool needs_all_registers() const { return value_dim / 2 + block_keys * 3 / 4 > 180; }
   /// Whether small pages may be gathered: the code for it needs registers that some shapes have not left.
   constexpr bool may_gather() const { return warpgroups < 3 && !needs_all_registers(); }
-  /// The softmax stands before the wait for the output product, and hides it. Not where several blocks share an SM (the
-  /// others hide it), nor with two groups at 64 columns (measured: 5 % slower), nor at 256 (no registers to hold all
-  /// weights in).
-  constexpr bool weighs_before_wait() const {
-    return blocks_per_sm == 1 && value_dim <= 192 && (value_dim > 64 || warpgroups == 3);
+  /// Whether the wait for the output product is held back until half of the exponentials are done (forward_attend.cuh).
+  /// Measured: 4 % faster at 96 columns, 1 to 2 % at 64, 160 keys and 192, but 2 to 4 % slower at 128 columns and keys.
+  /// Not where several blocks share an SM (the others hide the product), nor at 256 (no registers to hold weights in).
+  constexpr bool holds_output_wait() const {
+    return warpgroups > 1 && value_dim <= 192 && !(value_dim == 128 && key_dim == 128 && block_keys == 128);
+  }
+  /// Whether O is left alone where no row's maximum has moved. That is a branch, and the multiplications then stand by
+  /// themselves; where they run under the exponentials they are free, if registers allow that.
+  constexpr bool rescales_if_moved() const { return value_dim == 256 || block_keys > 128 || warpgroups == 3; }
+  /// Whether compute warps have registers for a copy of what is to be done.
+  constexpr bool copies_work() const {
+    return warpgroups < 3 && !needs_all_registers() && block_keys <= 128 && !softcap;
   }
   /// Tiles of few rows may share their keys out among several blocks.
   constexpr bool may_split() const { return warpgroups == 1; }
@@ -97,6 +104,11 @@ constexpr ForwardConfig config_of(ForwardShape shape, Element type, bool softcap
   ForwardConfig config = kForwardShapes[static_cast<int>(shape)];
   config.type = type;
   config.softcap = softcap;
+  // The cap needs registers that these have not left.
+  if (softcap && shape == ForwardShape::kHd64Long) config.block_keys = 112;
+  if (softcap && shape == ForwardShape::kHd64Narrow) config.block_keys = 64;
+  if (softcap && shape == ForwardShape::kHd64Small) config.block_keys = 64;
+  if (softcap && shape == ForwardShape::kHd128Wide) config.block_keys = 144;
   return config;
 }
 

@@ -115,6 +115,11 @@ void plan_order(const ks_attention_fwd_shape& s, const ForwardConfig& config, Pl
   const int64_t pairs = int64_t{order.groups} * s.batch;
   order.pairs_per_section =
       static_cast<int>(std::clamp<int64_t>(kSectionBytes / pair_bytes, 1, std::max<int64_t>(pairs, 1)));
+  // Without a mask all tiles are alike, and no order of lengths is to be kept: all tiles of a pair together, which then
+  // asks device memory for keys and values all the time, instead of for a whole section's at its beginning.
+  if (problem.window_right == attention::kUnlimited && problem.window_left == attention::kUnlimited) {
+    order.pairs_per_section = 1;
+  }
   order.splits = 1;
 }
 

@@ -10,6 +10,13 @@ __device__ __forceinline__ uint32_t cvta_shared(const void* pointer) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
+/// A 64-bit value of two halves; the compiler does no arithmetic across them.
+__device__ __forceinline__ uint64_t mov_b64(uint32_t low, uint32_t high) {
+  uint64_t value;
+  asm("mov.b64 %0, {%1, %2};\n" : "=l"(value) : "r"(low), "r"(high));
+  return value;
+}
+
 /// Four 8x8 matrices of 16-bit elements to shared memory; lane i gives the address of row i % 8 of matrix i / 8.
 __device__ __forceinline__ void stmatrix_x4(uint32_t address, uint32_t r0, uint32_t r1, uint32_t r2, uint32_t r3) {
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};\n" ::"r"(address), "r"(r0), "r"(r1),

@@ -14,6 +14,13 @@ __device__ __forceinline__ int lane_index() {
   return static_cast<int>(threadIdx.x & 31u);
 }
 
+/// The lane once more, as a value of its own: what is computed from it here is not kept from before a loop.
+__device__ __forceinline__ int lane_index_again() {
+  int lane;
+  asm volatile("mov.u32 %0, %%laneid;\n" : "=r"(lane));
+  return lane;
+}
+
 /// The warp's index in its block, held uniformly so that branches on it are uniform.
 __device__ __forceinline__ int warp_index() {
   return __shfl_sync(kAllLanes, static_cast<int>(threadIdx.x / 32u), 0);

@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "kernels/ptx/ldst.cuh"
+
 namespace ks::tile {
 
 template <int kRows, int kColumns>
@@ -30,6 +32,13 @@ struct SmemTile {
   /// Descriptor of the tile read with its rows as the reduced dimension (V): step k is rows 16k..16k+15.
   static __device__ __forceinline__ uint64_t mn_major(uint32_t tile) { return descriptor(tile, kSlabBytes, 1024); }
   static constexpr uint64_t mn_major_step(int k) { return (k * 16 * kRowBytes) >> 4; }
+
+  /// A descriptor moved on by a step. Only its address field moves: without a carry into the upper half, which then is
+  /// a constant, the products of a block are issued back to back.
+  static __device__ __forceinline__ uint64_t at_step(uint64_t descriptor, uint64_t step) {
+    return ptx::mov_b64(static_cast<uint32_t>(descriptor) + static_cast<uint32_t>(step),
+                        static_cast<uint32_t>(descriptor >> 32));
+  }
 
  private:
   /// Shared-memory matrix descriptor: address, leading and stride offsets in 16-byte units, 128-byte swizzle.

@@ -42,10 +42,11 @@ struct RowSoftmax {
   float l[2] = {0.0f, 0.0f};
   float alpha[2] = {0.0f, 0.0f};  ///< what earlier sums and outputs are to be multiplied with
 
-  /// Takes a block of scores in, and turns S into exp2(scale_log2 * (S - m)). True if some row of the warp has to be
-  /// rescaled by alpha; otherwise alpha is 1 in all of them.
+  float shift[2] = {0.0f, 0.0f};  ///< the maximum, scaled: what exponents are reduced by
+
+  /// Raises the running maxima by a block of scores. True if one of the two rows has to be rescaled by alpha.
   template <int kRegs>
-  __device__ __forceinline__ bool update(float (&S)[kRegs], float scale_log2) {
+  __device__ __forceinline__ bool raise(const float (&S)[kRegs], float scale_log2) {
     bool moved = false;
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
@@ -57,16 +58,30 @@ struct RowSoftmax {
       alpha[r] = ptx::ex2_approx((m[r] - safe) * scale_log2);
       moved |= alpha[r] != 1.0f;
       m[r] = top;
-      const float shift = safe * scale_log2;
-      float sum = 0.0f;
-#pragma unroll
-      for (int i = 2 * r; i < kRegs; i += 4) {
-        S[i] = ptx::ex2_approx(fmaf(S[i], scale_log2, -shift));
-        S[i + 1] = ptx::ex2_approx(fmaf(S[i + 1], scale_log2, -shift));
-        sum += S[i] + S[i + 1];
-      }
-      l[r] = fmaf(l[r], alpha[r], sum);
+      shift[r] = safe * scale_log2;
     }
+    return moved;
+  }
+
+  /// Turns the scores of row r into weights, exp2(scale_log2 * S - shift), and sums them.
+  template <int r, int kRegs>
+  __device__ __forceinline__ void weigh(float (&S)[kRegs], float scale_log2) {
+    float sum = 0.0f;
+#pragma unroll
+    for (int i = 2 * r; i < kRegs; i += 4) {
+      S[i] = ptx::ex2_approx(fmaf(S[i], scale_log2, -shift[r]));
+      S[i + 1] = ptx::ex2_approx(fmaf(S[i + 1], scale_log2, -shift[r]));
+      sum += S[i] + S[i + 1];
+    }
+    l[r] = fmaf(l[r], alpha[r], sum);
+  }
+
+  /// Both at once. True if some row of the warp has to be rescaled by alpha.
+  template <int kRegs>
+  __device__ __forceinline__ bool update(float (&S)[kRegs], float scale_log2) {
+    const bool moved = raise(S, scale_log2);
+    weigh<0>(S, scale_log2);
+    weigh<1>(S, scale_log2);
     return ptx::any(moved);
   }
 };
