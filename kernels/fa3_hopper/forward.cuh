@@ -23,8 +23,7 @@
 //    warpgroups) or 160 (three). Shared memory: Q, K ring, V ring and 2 KB of barriers, of 227 KB. O is staged in Q.
 //
 // 4. Where to read on: forward_smem.cuh (the memory plan), forward_load.cuh (the load warp), forward_attend.cuh (the
-// main
-//    loop), forward_finish.cuh (the end of a tile), forward_parts.cuh (tiles whose keys are shared out),
+//    main loop), forward_finish.cuh (the end of a tile), forward_parts.cuh (tiles whose keys are shared out),
 //    forward_rows.cuh (which row is which).
 #pragma once
 

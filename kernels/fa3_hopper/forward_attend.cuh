@@ -158,6 +158,7 @@ struct Attender {
   __device__ __forceinline__ bool has_rows(const Tile& tile) const {
     return group * 64 < existing_rows(params, tile);
   }
+
   __device__ __forceinline__ void do_work(const Work& work);
   // Main loop (below)
   __device__ __forceinline__ void attend(const Work& work);
