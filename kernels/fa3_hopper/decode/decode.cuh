@@ -21,9 +21,9 @@
 //      kMerge        compute warps, before and after the merge buffer is written   128 threads
 //    No warp waits for another one's keys: each has its own maximum, and its own output over all columns.
 //
-// 3. Budget, registers a thread: O dim x R / 32 (32 for 128 columns and 8 rows), Q at most half as many again, S 8 to
-//    16; two blocks a multiprocessor up to 64 registers of O. Shared memory: a ring of slots of 64 keys or 64 values
-//    each, in turns, 160 KB a multiprocessor; two queries; one merge buffer.
+// 3. Budget, registers a thread: O dim x R / 32 (32 for 128 columns and 8 rows), Q at most 32, S 8 to 16; 168 with two
+//    blocks a multiprocessor, 255 with one (more than 16 rows, or 256 columns). Shared memory: a ring of slots of 64
+//    keys or 64 values each, in turns, 128 KB a multiprocessor; two queries; one merge buffer.
 //
 // e4m3 keys and values are expanded to the query's type between shared memory and product by moving bits; the power of
 // two that this leaves (expand_e4m3.cuh) is split between Q and P on one side and the sums on the other, so that no

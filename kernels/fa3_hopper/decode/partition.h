@@ -56,7 +56,7 @@ KS_HOST_DEVICE int choose_team(int heads, int head_bytes, int places) {
 /// How many of `most` workers share the units: one unit each where there are few; `few` workers (one block of threads a
 /// multiprocessor) as long as that leaves each only a few units, since more parts make longer sums; all of them beyond.
 KS_HOST_DEVICE int choose_workers(int units, int few, int most) {
-  constexpr int kFewUnits = 3;
+  constexpr int kFewUnits = 4;
   const int wanted = attention::smaller(units <= kFewUnits * few ? few : most, most);
   return attention::larger(attention::smaller(units, wanted), 1);
 }
