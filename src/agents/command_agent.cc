@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <fstream>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/hash.h"
@@ -81,19 +82,6 @@ Json CommandAgent::state() const {
 void CommandAgent::restore(const Json& state) {
   session_ = base::value_or<std::string>(state, "session", "");
   turns_ = base::value_or(state, "turns", 0);
-}
-
-std::string CommandAgent::message_for(const AgentContext& context) const {
-  const bool can_resume = !setup_.description.resume.empty() && !session_.empty();
-  std::string text = can_resume ? "" : setup_.prompt;
-  const size_t first =
-      can_resume ? context.messages.size() - std::min(context.messages.size(), context.new_messages) : 0;
-  for (size_t i = first; i < context.messages.size(); ++i)
-    text += (text.empty() ? "" : "\n\n") + context.messages[i].text;
-  if (setup_.description.evaluate_after_turn && !context.last_table.empty())
-    text += fmt::format("{}Evaluation {} of the files as they lie:\n{}", text.empty() ? "" : "\n\n",
-                        context.history.back().number, context.last_table);
-  return text.empty() ? "Go on." : text;
 }
 
 void CommandAgent::start_turn(const AgentContext& context) {
@@ -299,9 +287,12 @@ std::optional<AgentStep> CommandAgent::failed_turn(const std::string& why) {
     turn_.reset();
     wait(seconds);
   } else if (++failures_ >= setup_.patience.failures) {
-    const std::string errors = redactor_.redact(base::fs::exists(turn_->errors) ? base::read_file(turn_->errors) : "");
-    throw Error("agent {}: {} turns in a row did nothing ({}): {}", name(), failures_, why,
-                errors.substr(errors.size() - std::min<size_t>(errors.size(), 400)));
+    constexpr size_t kLastWords = 400;
+    std::string said = redactor_.redact(base::fs::exists(turn_->errors) ? base::read_file(turn_->errors) : "");
+    if (said.find_first_not_of(" \t\r\n") == std::string::npos) said = turn_->text;
+    size_t from = said.size() - std::min(said.size(), kLastWords);
+    while (from < said.size() && (static_cast<unsigned char>(said[from]) & 0xC0) == 0x80) ++from;  // whole characters
+    throw Error("agent {}: {} turns in a row did nothing ({}): {}", name(), failures_, why, said.substr(from));
   }
   turn_.reset();
   return std::nullopt;
@@ -321,7 +312,10 @@ std::optional<AgentStep> CommandAgent::end_turn() {
   if (turn_->has_failed || is_empty || !did_something || cannot_start) return failed_turn(base::describe_exit(status));
   failures_ = waits_ = 0;
   AgentStep step{AgentStep::Kind::kClaim, turn_->text.empty() ? "the turn ended" : turn_->text, {"turn_ended"}};
-  if (setup_.description.evaluate_after_turn) step = {AgentStep::Kind::kEvaluate, turn_->text.substr(0, 200)};
+  if (setup_.description.evaluate_after_turn) {
+    step = {AgentStep::Kind::kEvaluate, turn_->text.substr(0, 200)};
+    evaluated_after_turn_ = true;
+  }
   turn_.reset();
   return step;
 }
@@ -377,6 +371,9 @@ void CommandAgent::answer_pending(const AgentContext& context) {
 
 AgentStep CommandAgent::next(const AgentContext& context) {
   answer_pending(context);
+  // A program that cannot ask for evaluations cannot tell that it is done either.
+  if (std::exchange(evaluated_after_turn_, false) && context.goal_state == "met")
+    return {AgentStep::Kind::kClaim, "the last evaluation meets the goal", {"goal_reached"}};
   while (!setup_.should_stop()) {
     if (!turn_) start_turn(context);
     if (auto step = serve_request(context)) return *step;

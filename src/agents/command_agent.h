@@ -84,7 +84,7 @@ class CommandAgent : public Agent {
   int pending_connection_ = 0;  ///< who waits for an evaluation or a question
   std::string pending_kind_;
   std::string last_message_;
-  bool evaluated_this_turn_ = false;
+  bool evaluated_this_turn_ = false, evaluated_after_turn_ = false;
 };
 
 /// One request to the run whose socket this is, from a program inside it; waits for the answer. Throws ks::Error where

@@ -6,6 +6,20 @@
 
 namespace ks::agents {
 
+/// What is new for the program; for one that cannot resume, the prompt and everything that was said.
+std::string CommandAgent::message_for(const AgentContext& context) const {
+  const bool can_resume = !setup_.description.resume.empty() && !session_.empty();
+  std::string text = can_resume ? "" : setup_.prompt;
+  const size_t first =
+      can_resume ? context.messages.size() - std::min(context.messages.size(), context.new_messages) : 0;
+  for (size_t i = first; i < context.messages.size(); ++i)
+    text += (text.empty() ? "" : "\n\n") + context.messages[i].text;
+  if (setup_.description.evaluate_after_turn && !context.last_table.empty())
+    text += fmt::format("{}Evaluation {} of the files as they lie:\n{}", text.empty() ? "" : "\n\n",
+                        context.history.back().number, context.last_table);
+  return text.empty() ? "Go on." : text;
+}
+
 /// The program's own HOME: files that are written for it, and the person's credentials in their places.
 void CommandAgent::prepare_home(const std::map<std::string, std::string>& values) {
   if (setup_.home.empty()) return;

@@ -32,7 +32,11 @@ Isolated isolate(const base::SpawnOptions& options, const IsolationSpec& spec) {
   std::vector<std::string> argv = {kProgram, "--ro-bind", "/", "/", spec.device_files ? "--dev-bind" : "--dev", "/dev"};
   if (spec.device_files) argv.push_back("/dev");
   const auto add = [&](std::initializer_list<std::string> words) { argv.insert(argv.end(), words); };
-  add({"--proc", "/proc", "--tmpfs", "/tmp", "--tmpfs", "/dev/shm", "--tmpfs", spec.run_folder.string()});
+  add({"--proc", "/proc", "--tmpfs", "/tmp", "--tmpfs", "/dev/shm"});
+  // A project that lies in /tmp is still there.
+  for (const auto& path : {base::project_root(), base::executable_folder().parent_path()})
+    if (path.string().rfind("/tmp/", 0) == 0) add({"--ro-bind", path.string(), path.string()});
+  add({"--tmpfs", spec.run_folder.string()});
   add({"--bind", spec.work.string(), spec.work.string()});
   for (const auto& path : spec.readable) add({"--ro-bind", path.string(), path.string()});
   for (const auto& path : spec.writable) add({"--bind-try", path.string(), path.string()});

@@ -18,12 +18,14 @@ void add_all_commands(CLI::App& app) {
   add_disassemble_command(app);
   add_run_command(app);
   add_agent_tool_command(app);
+  add_mcp_command(app);
   add_ask_command(app);
   add_signals_command(app);
   add_report_command(app);
   add_serve_command(app);
   add_bank_command(app);
   add_hook_command(app);
+  add_experiment_command(app);
   add_trace_command(app);
   add_data_command(app);
 }

@@ -26,9 +26,11 @@ void add_signals_command(CLI::App& app);
 void add_report_command(CLI::App& app);
 void add_init_command(CLI::App& app);
 void add_hook_command(CLI::App& app);
+void add_experiment_command(CLI::App& app);
 void add_serve_command(CLI::App& app);
 void add_bank_command(CLI::App& app);
 void add_data_command(CLI::App& app);
 void add_agent_tool_command(CLI::App& app);
+void add_mcp_command(CLI::App& app);
 
 }  // namespace ks::cli

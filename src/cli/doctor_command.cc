@@ -1,6 +1,11 @@
 // kernelseek doctor: what this machine can do, what is missing, and the command that would change it.
+#include <unistd.h>
+
+#include <cstdlib>
 #include <thread>
 
+#include "agents/description.h"
+#include "base/file.h"
 #include "base/subprocess.h"
 #include "base/table.h"
 #include "cli/commands.h"
@@ -42,6 +47,31 @@ Finding works(const std::string& what, const std::vector<std::string>& argv, con
   }
 }
 
+/// Where an agent program lies: in PATH, or where `make clients` puts it; "" nowhere.
+std::string find_program(const std::string& name) {
+  const char* path = std::getenv("PATH");
+  std::string folders = (path == nullptr ? "" : std::string(path)) + ":";
+  folders += (base::cache_folder() / "clients" / "bin").string() + ":";
+  for (size_t at = 0, end = 0; (end = folders.find(':', at)) != std::string::npos; at = end + 1) {
+    const auto file = base::fs::path(folders.substr(at, end - at)) / name;
+    if (end > at && ::access(file.c_str(), X_OK) == 0) return file.string();
+  }
+  return "";
+}
+
+/// An agent program that data/agents describes, and how the description was tested.
+Finding agent_program(const agents::Description& description) {
+  const bool is_live = description.tested == "live";
+  const std::string how = is_live ? "driven live by the tests" : "known from recordings only";
+  const std::string mend = is_live ? "make clients" : "install " + description.program + " as its vendor says";
+  const std::string file = find_program(description.program);
+  if (file.empty()) return {"agent " + description.name, "not found; " + how, mend, false};
+  std::vector<std::string> argv = {file};
+  argv.insert(argv.end(), description.version.begin(), description.version.end());
+  const std::string version = description.version.empty() ? "found" : first_line(argv);
+  return {"agent " + description.name, (version.empty() ? "found" : version) + "; " + how, mend, true};
+}
+
 std::vector<Finding> examine() {
   std::vector<Finding> findings = {
       program("C++ compiler", {"g++", "--version"}, "apt-get install g++"),
@@ -55,9 +85,9 @@ std::vector<Finding> examine() {
       works("bubblewrap", {"bwrap", "--ro-bind", "/", "/", "true"},
             "apt-get install bubblewrap, and unprivileged user namespaces"),
       program("browser for report tests", {"chromium", "--version"}, "apt-get install chromium (Debian)"),
-      program("Claude Code", {"claude", "--version"}, "make clients"),
-      program("Codex CLI", {"codex", "--version"}, "make clients"),
       program("git", {"git", "--version"}, "apt-get install git")};
+  for (const auto& [name, description] : agents::all_descriptions())
+    if (!description.program.empty()) findings.push_back(agent_program(description));
   for (const auto& baseline : evaluator::known_baselines("")) {
     const auto missing = evaluator::missing_parts(baseline);
     findings.push_back({"baseline " + baseline.name + " (" + baseline.device + ")",

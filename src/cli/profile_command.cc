@@ -14,6 +14,9 @@ struct ProfileOptions {
   bool source = false;
 };
 
+/// The evaluation that is profiled is this process's own, also within a run.
+const std::vector<std::pair<std::string, std::string>> kNoRun = {{"KERNELSEEK_RUN_SOCKET", ""}};
+
 std::string quoted_for_regex(const std::string& name) {
   std::string text;
   for (const char c : name) {
@@ -55,7 +58,7 @@ void profile_gpu(const ProfileOptions& options) {
   if (options.source) command.insert(command.end(), {"--import-source", "yes"});
   for (auto& word : evaluation_of(options)) command.push_back(word);
   command.insert(command.end(), {"--device", "cuda"});
-  const auto result = base::run_process({.argv = command, .timeout_s = 1800, .max_output_bytes = 1u << 30});
+  const auto result = base::run_process({.argv = command, .env = kNoRun, .timeout_s = 1800, .max_output_bytes = 1u << 30});
   if (!base::fs::exists(options.report + ".ncu-rep"))
     throw Error(
         "ncu made no report:\n{}{}\nWhere counters are forbidden, the driver's NVreg_RestrictProfilingToAdminUsers=0 "
@@ -71,7 +74,7 @@ void profile_gpu(const ProfileOptions& options) {
 void profile_cpu(const ProfileOptions& options) {
   std::vector<std::string> command = {"perf", "stat", "-d"};
   for (auto& word : evaluation_of(options)) command.push_back(word);
-  const auto result = base::run_process({.argv = command, .timeout_s = 600});
+  const auto result = base::run_process({.argv = command, .env = kNoRun, .timeout_s = 600});
   if (!result.ok())
     throw Error("perf could not count: {} (apt-get install linux-perf; some machines give no counters)", result.err);
   fmt::print("{}{}", result.out, result.err);

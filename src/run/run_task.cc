@@ -108,7 +108,8 @@ void start_or_resume(Session& session, const RunOptions& options) {
                      {{"minutes", task.budget.minutes},
                       {"evaluations", task.budget.evaluations},
                       {"tokens", task.budget.tokens},
-                      {"cost_usd", task.budget.cost_usd}}}},
+                      {"cost_usd", task.budget.cost_usd},
+                      {"gpu_seconds", task.budget.gpu_seconds}}}},
                    true);
     session.has_started = true;
   }
@@ -123,7 +124,8 @@ void start_or_resume(Session& session, const RunOptions& options) {
     take_usage(session, kind, body);
   };
   setup.should_stop = [&session] {
-    return session.is_cancelled() || session.control->is_stopped() || session.left_s() <= 0;
+    return session.is_cancelled() || session.control->is_stopped() || session.left_s() <= 0 ||
+           !model_budget_spent(session).empty();
   };
   session.agent = session.bench->make_agent(setup);
   if (base::fs::exists(session.paths.state()))
@@ -174,7 +176,8 @@ bool take_turn(Session& session) {
     case agents::AgentStep::Kind::kWorked:
       return false;
     case agents::AgentStep::Kind::kStop:
-      session.end_reason = "the agent stopped: " + step.text;
+      session.end_reason = budget_spent(session);
+      if (session.end_reason.empty()) session.end_reason = "the agent stopped: " + step.text;
       return true;
   }
   return true;

@@ -152,6 +152,7 @@ agents::EvaluationFigures figures_of(const core::Evaluation& evaluation, int num
 void take_evaluation(Session& session, const core::Evaluation& evaluation, int number, const Json& memo,
                      bool is_partial) {
   session.last_evaluation_s = is_partial ? session.last_evaluation_s : evaluation.wall_s;
+  if (session.task.device == "cuda") session.gpu_seconds += evaluation.wall_s;
   session.context.history.push_back(figures_of(evaluation, number, memo));
   auto& figures = session.context.history.back();
   if (is_partial) {
@@ -206,6 +207,7 @@ void write_state(const Session& session) {
                       {"seconds_used", session.used_s()},
                       {"tokens", session.tokens},
                       {"cost_usd", session.cost_usd},
+                      {"gpu_seconds", session.gpu_seconds},
                       {"end_reason", session.end_reason},
                       {"decision", session.end_decision},
                       {"agent", session.agent ? session.agent->state() : Json::object()}};

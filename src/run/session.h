@@ -50,7 +50,7 @@ struct Session {
   std::string last_question;
   std::map<std::string, std::pair<int64_t, double>> usage;  ///< tokens and cost by the id of usage events
   int64_t tokens = 0;
-  double cost_usd = 0;
+  double cost_usd = 0, gpu_seconds = 0;
   bool has_started = false, has_ended = false;
   std::string end_reason, end_decision;
 

@@ -60,12 +60,18 @@ std::string status_line(const Session& session) {
                      session.last_question.empty() ? "" : " | asked " + session.last_question);
 }
 
+std::string model_budget_spent(const Session& session) {
+  const Budget& budget = session.task.budget;
+  if (budget.tokens > 0 && session.tokens >= budget.tokens) return "tokens";
+  return budget.cost_usd > 0 && session.cost_usd >= budget.cost_usd ? "cost" : "";
+}
+
 std::string budget_spent(const Session& session) {
   const Budget& budget = session.task.budget;
   if (session.control && session.control->is_stopped()) return "stopped by a person";
   if (budget.evaluations > 0 && session.evaluations() >= budget.evaluations) return "evaluations";
-  if (budget.tokens > 0 && session.tokens >= budget.tokens) return "tokens";
-  if (budget.cost_usd > 0 && session.cost_usd >= budget.cost_usd) return "cost";
+  if (budget.gpu_seconds > 0 && session.gpu_seconds >= budget.gpu_seconds) return "gpu_seconds";
+  if (const std::string spent = model_budget_spent(session); !spent.empty()) return spent;
   // One more evaluation and the judge's must fit.
   if (session.left_s() < session.last_evaluation_s * (1 + kJudgeShare)) return "minutes";
   return "";

@@ -27,6 +27,9 @@ void record_judgement(Session& session, const judge::Judgement& judgement, bool 
 /// The judge's last word on exactly the files that lie in work/ now; nothing where they were not judged afresh.
 std::optional<judge::Judgement> known_judgement(const Session& session);
 
+/// "tokens" or "cost" where the agent's model has used up what it may; "" if not.
+std::string model_budget_spent(const Session& session);
+
 /// Why the run must end now by its budget; "" if it need not.
 std::string budget_spent(const Session& session);
 

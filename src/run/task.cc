@@ -31,7 +31,7 @@ const std::map<std::string, std::vector<std::string>> kKeys = {
       "budget",
       "evaluation",
       "judge"}},
-    {"budget", {"minutes", "evaluations", "tokens", "cost_usd"}},
+    {"budget", {"minutes", "evaluations", "tokens", "cost_usd", "gpu_seconds"}},
     {"questioner_model", {"url", "name", "key_env", "seconds"}},
     {"evaluation", {"seconds"}},
     {"judge", {"seconds", "hidden_scenarios"}}};
@@ -145,6 +145,7 @@ Task from_toml(const base::TomlFile& file, const base::fs::path& folder) {
   take(file, budget, "budget", "evaluations", task.budget.evaluations);
   take(file, budget, "budget", "tokens", task.budget.tokens);
   take(file, budget, "budget", "cost_usd", task.budget.cost_usd);
+  take(file, budget, "budget", "gpu_seconds", task.budget.gpu_seconds);
   take(file, table_at(file, "evaluation"), "evaluation", "seconds", task.evaluation_seconds);
   const Json& judge = table_at(file, "judge");
   take(file, judge, "judge", "seconds", task.judge_seconds);

@@ -12,10 +12,11 @@
 namespace ks::run {
 
 struct Budget {
-  double minutes = 0;   ///< 0: no limit
-  int evaluations = 0;  ///< 0: no limit
-  int64_t tokens = 0;   ///< of the agent's model, input and output; 0: no limit
-  double cost_usd = 0;  ///< 0: no limit
+  double minutes = 0;      ///< 0: no limit
+  int evaluations = 0;     ///< 0: no limit
+  int64_t tokens = 0;      ///< of the agent's model, input and output; 0: no limit
+  double cost_usd = 0;     ///< 0: no limit
+  double gpu_seconds = 0;  ///< of evaluations on a GPU; 0: no limit
 };
 
 struct Task {

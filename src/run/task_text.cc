@@ -32,8 +32,9 @@ std::string task_text(const Task& task) {
   text +=
       fmt::format("seed = {}\nthreads = {}\nquestion_seconds = {}\n", task.seed, task.threads, task.question_seconds);
   if (!task.baselines.empty()) text += fmt::format("baselines = {}\n", Json(task.baselines).dump());
-  text += fmt::format("\n[budget]\nminutes = {}\nevaluations = {}\ntokens = {}\ncost_usd = {}\n", task.budget.minutes,
-                      task.budget.evaluations, task.budget.tokens, task.budget.cost_usd);
+  text += fmt::format("\n[budget]\nminutes = {}\nevaluations = {}\ntokens = {}\ncost_usd = {}\ngpu_seconds = {}\n",
+                      task.budget.minutes, task.budget.evaluations, task.budget.tokens, task.budget.cost_usd,
+                      task.budget.gpu_seconds);
   text += fmt::format("\n[evaluation]\nseconds = {}\n", task.evaluation_seconds);
   text += fmt::format("\n[judge]\nseconds = {}\nhidden_scenarios = {}\n", task.judge_seconds, task.hidden_scenarios);
   const auto& model = task.questioner_model;
