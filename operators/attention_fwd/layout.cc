@@ -222,8 +222,8 @@ void add_outputs(const Spec& spec, const ks_attention_fwd_shape& shape, TensorLi
     return extents;
   };
   const Limits limits = limits_of(spec);
-  // A 16-bit query over an e4m3 cache: libraries that round the query to the cache's type are told from wrong ones by the
-  // mean; a single row with two strong keys may be far off.
+  // A 16-bit query over an e4m3 cache: libraries that round the query to the cache's type are told from wrong ones by
+  // the mean; a single row with two strong keys may be far off.
   const bool may_round = spec.kv_dtype == Dtype::kE4m3 && spec.query_dtype != Dtype::kE4m3;
   Tensor& output = list.add("output", spec.output_dtype, with_columns(shape.value_dim), KS_SLOT(output));
   output.role = op::Role::kOutput;

@@ -358,9 +358,7 @@ Build build_candidate(const Candidate& candidate, const std::string& device, int
   const auto includes = include_folders(candidate);
   const auto files = find_dependencies(candidate, includes);
   Build build;
-  std::vector<std::string> own = {device, candidate.arch};
-  for (const auto* list : {&candidate.flags, &candidate.libs}) own.insert(own.end(), list->begin(), list->end());
-  build.source_hash = hash_dependencies(candidate, files, own);
+  build.source_hash = source_hash_of(candidate, device, files);
   if (!prebuilt.empty()) return take_prebuilt(prebuilt, build), build;
   const Toolchain tools = toolchain_for(candidate, device);
   // Everything that can change the binary is in the hash; nvcc's code is for the GPU that the flags name.

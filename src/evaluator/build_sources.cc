@@ -84,4 +84,11 @@ std::string hash_dependencies(const Candidate& candidate, const std::map<std::st
   return base::sha256_hex(all);
 }
 
+std::string source_hash_of(const Candidate& candidate, const std::string& device,
+                           const std::map<std::string, std::string>& files) {
+  std::vector<std::string> own = {device, candidate.arch};
+  for (const auto* list : {&candidate.flags, &candidate.libs}) own.insert(own.end(), list->begin(), list->end());
+  return hash_dependencies(candidate, files, own);
+}
+
 }  // namespace ks::evaluator

@@ -23,4 +23,8 @@ std::vector<base::fs::path> include_folders(const Candidate& candidate);
 std::string hash_dependencies(const Candidate& candidate, const std::map<std::string, std::string>& files,
                               const std::vector<std::string>& settings);
 
+/// What a binary from another machine must be of: sources and flags, whatever the compiler.
+std::string source_hash_of(const Candidate& candidate, const std::string& device,
+                           const std::map<std::string, std::string>& files);
+
 }  // namespace ks::evaluator

@@ -274,8 +274,8 @@ Finding Oracle::check_values(const op::Problem& problem, const Set& set, const s
     if (tensor.e4m3_mean_limit > 0 && !(report.mean <= tensor.e4m3_mean_limit)) {
       worst.ok = false;
       worst.verdict = "wrong";
-      worst.reason = fmt::format("the rows of \"{}\" are off by {:.3g} in the mean, at most {:.3g}", tensor.name, report.mean,
-                                 tensor.e4m3_mean_limit);
+      worst.reason = fmt::format("the rows of \"{}\" are off by {:.3g} in the mean, at most {:.3g}", tensor.name,
+                                 report.mean, tensor.e4m3_mean_limit);
       return worst;
     }
   }

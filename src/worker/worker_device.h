@@ -28,7 +28,7 @@ using CallFunction = ks_status (*)(const void* call);
 struct Block {
   std::vector<CallFunction> functions;  ///< made of each call, in order: ks_run, or ks_plan_lengths before it
   std::vector<const void*> calls;       ///< CALL structs, ready to use
-  bool graph = false;              ///< capture once per list of calls, then replay
+  bool graph = false;                   ///< capture once per list of calls, then replay
 };
 
 /// How a block went. Times are the worker's own; the evaluator has a clock that counts.
