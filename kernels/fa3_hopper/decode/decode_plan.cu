@@ -5,12 +5,11 @@
 
 #include "kernels/attention/parts/online_softmax.cuh"
 #include "kernels/fa3_hopper/decode/decode_plan.h"
+#include "kernels/fa3_hopper/planning.h"
 #include "kernels/ptx/tma.cuh"
 
 namespace ks::fa3 {
 namespace {
-
-using attention::KeyLayout;
 
 /// 16-bit queries, keys and values of the same type or e4m3, nothing appended, all strides in units of 16 bytes.
 bool is_handled(const ks_attention_fwd_shape& s) {
@@ -18,20 +17,16 @@ bool is_handled(const ks_attention_fwd_shape& s) {
                      (s.kv_dtype == s.query_dtype || s.kv_dtype == KS_E4M3);
   const bool plain = s.latent_dim == 0 && s.values_in_keys == 0 && s.new_keys == 0 &&
                      s.rotary_style == KS_ROTARY_NONE && s.key_dim == s.value_dim;
-  const bool sizes = s.batch > 0 && s.query_heads > 0 && s.kv_heads > 0 && s.query_heads % s.kv_heads == 0 &&
-                     s.max_rows > 0 && s.max_keys > 0 && s.total_rows > 0 && s.total_keys > 0 &&
-                     s.total_rows < INT32_MAX && s.total_keys < INT32_MAX && s.scale > 0.0f && s.softcap >= 0.0f &&
-                     s.max_keys < (1 << 24);
+  const bool sizes = are_usual_sizes(s) && s.batch > 0 && s.max_rows > 0 && s.max_rows <= 64 && s.max_keys > 0 &&
+                     s.total_rows > 0 && s.total_keys > 0;
   const int64_t kv_step = s.kv_dtype == KS_E4M3 ? 16 : 8;
-  for (const int64_t stride : {s.key_batch_stride, s.key_row_stride, s.key_head_stride, s.value_batch_stride,
-                               s.value_row_stride, s.value_head_stride}) {
-    if (stride < 0 || stride % kv_step != 0 || stride >= (int64_t{1} << 38)) return false;
-  }
-  for (const int64_t stride : {s.query_batch_stride, s.query_row_stride, s.query_head_stride, s.output_batch_stride,
-                               s.output_row_stride, s.output_head_stride}) {
-    if (stride < 0 || stride % 8 != 0 || stride >= (int64_t{1} << 38)) return false;
-  }
-  return types && plain && sizes && s.max_rows <= 64;
+  return types && plain && sizes &&
+         are_box_strides({s.key_batch_stride, s.key_row_stride, s.key_head_stride, s.value_batch_stride,
+                          s.value_row_stride, s.value_head_stride},
+                         kv_step) &&
+         are_box_strides({s.query_batch_stride, s.query_row_stride, s.query_head_stride, s.output_batch_stride,
+                          s.output_row_stride, s.output_head_stride},
+                         8);
 }
 
 CUtensorMapSwizzle swizzle_of(int slab_bytes) {
@@ -85,32 +80,6 @@ void plan_maps(const ks_attention_fwd_shape& s, const DecodeConfig& config, Deco
   };
   plan.key = keys(s.key_row_stride, s.key_head_stride, s.key_batch_stride);
   plan.value = keys(s.value_row_stride, s.value_head_stride, s.value_batch_stride);
-}
-
-void plan_problem(const ks_attention_fwd_shape& s, attention::AttentionProblem& problem) {
-  const int64_t reach = int64_t{s.max_rows} + s.max_keys;  // a window as wide as this hides nothing
-  const auto window = [&](int keys) { return keys < 0 || keys >= reach ? attention::kUnlimited : keys; };
-  problem = {};
-  problem.batch = s.batch;
-  problem.kv_heads = s.kv_heads;
-  problem.ratio = s.query_heads / s.kv_heads;
-  problem.max_rows = s.max_rows;
-  problem.max_keys = s.max_keys;
-  problem.value_dim = s.value_dim;
-  problem.window_left = window(s.window_left);
-  problem.window_right = window(s.window_right);
-  problem.rows_packed = s.rows_layout == KS_ROWS_PACKED;
-  problem.key_layout = static_cast<KeyLayout>(s.kv_layout);  // same order as KS_KV_*
-  problem.page_size = s.page_size;
-  problem.page_table_stride = s.page_table_stride;
-  problem.scale = s.scale;
-  problem.softcap = s.softcap;
-  problem.output_batch_stride = s.output_batch_stride;
-  problem.output_row_stride = s.output_row_stride;
-  problem.output_head_stride = s.output_head_stride;
-  problem.lse_batch_stride = s.lse_batch_stride;
-  problem.lse_row_stride = s.lse_row_stride;
-  problem.lse_head_stride = s.lse_head_stride;
 }
 
 DecodeStrides strides_of(int bytes, int64_t batch, int64_t row, int64_t head) {
@@ -175,7 +144,7 @@ bool make_decode_plan(const ks_attention_fwd_shape& s, int multiprocessors, Deco
   plan.e4m3 = s.kv_dtype == KS_E4M3;
   plan.kernel = decode_kernel_index(shape, plan.type, plan.e4m3);
   const DecodeConfig config = decode_config(shape, plan.type, plan.e4m3);
-  plan_problem(s, plan.params.problem);
+  plan.params.problem = problem_of(s, s.query_heads / s.kv_heads);
   plan_terms(s, config, plan.params);
   plan_workers(s, config, multiprocessors, plan);
   plan_maps(s, config, plan);
