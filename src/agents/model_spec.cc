@@ -8,7 +8,7 @@
 namespace ks::agents {
 namespace {
 
-const std::vector<std::string> kKeys = {
+const std::vector<std::string> kModelKeys = {
     "name",           "wire",        "url",          "url_variable",   "key_variable", "max_output",
     "max_output_key", "attempts",    "first_wait_s", "context_tokens", "silence_s",    "rate_limit_minutes",
     "key_needed",     "prices_from", "price"};
@@ -65,7 +65,7 @@ std::vector<std::string> provider_names() {
 ModelSpec read_model(const base::fs::path& path, const std::string& model) {
   const auto file = base::read_toml_file(path.string());
   const Json& values = file.values;
-  check_keys(file, values, "", kKeys);
+  check_keys(file, values, "", kModelKeys);
   ModelSpec spec;
   spec.file = path.string();
   spec.model = model;
