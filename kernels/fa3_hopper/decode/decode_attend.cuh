@@ -40,10 +40,11 @@ class DecodeAttender {
 
  private:
   using Config = DecodeConfig;
-  static constexpr int kHalves = kC.row_tiles;              // eights of rows
-  static constexpr int kRowTiles = (kC.row_tiles + 1) / 2;  // sixteens of rows
-  static constexpr int kSteps = kC.dim / 16;                // products of 16 columns
-  static constexpr int kLines = kC.row_bytes() / 32;        // loads of 32 bytes of 16 keys
+  static constexpr int kHalves = kC.row_tiles;               // eights of rows
+  static constexpr int kRowTiles = (kC.row_tiles + 1) / 2;   // sixteens of rows
+  static constexpr int kSteps = kC.dim / 16;                 // products of 16 columns
+  static constexpr int kLines = kC.row_bytes() / 32;         // loads of 32 bytes of 16 keys
+  static constexpr int kColumnQuads = (kC.dim + 127) / 128;  // sums of parts: 128 columns, four a lane
   static constexpr int kDeficit = kC.e4m3 ? tile::e4m3_exponent_deficit(kC.type) : 0;
   // bfloat16 has the range to take half of the deficit on Q and P beforehand; half precision needs none of it.
   static constexpr int kLift = kDeficit > 16 ? kDeficit / 2 : 0;
@@ -317,6 +318,7 @@ class DecodeAttender {
   __device__ __forceinline__ void combine_if_last(const DecodePiece& piece);
   template <int kRows>
   __device__ __forceinline__ void combine_rows(const DecodePiece& piece, int first_row, int end_row);
+  __device__ __forceinline__ void read_part(const float* row, float4 (&value)[kColumnQuads]) const;
   template <int kQuads>
   __device__ __forceinline__ void store_combined(const DecodePiece& piece, int row, float top, float total,
                                                  const float (&sum)[kQuads][4]);

@@ -119,28 +119,55 @@ __device__ __forceinline__ void DecodeAttender<kC>::combine_if_last(const Decode
   }
 }
 
-/// One warp sums rows `first_row`, + kWarps, ... (kRows of them, below `end_row`) over the parts, 32 at a time: weights
-/// 2^(m - top), a sink as one more term without a value.
+/// The sum of one row over parts, four columns a lane and 128 a quad: weights are 2^(m - top).
+template <int kQuads>
+struct PartSum {
+  float top = -INFINITY;
+  float total = 0.0f;
+  float weight;  ///< of the part that this lane holds, of 32
+  float sum[kQuads][4] = {};
+
+  /// Takes up to 32 parts in, one a lane: their maxima in base 2 and sums.
+  __device__ __forceinline__ void weigh(float2 own) {
+    const float before = top;
+    top = fmaxf(top, attention::warp_max(own.x));
+    const float safe = top == -INFINITY ? 0.0f : top;
+    weight = ptx::ex2_approx(own.x - safe);
+    const float shrink = ptx::ex2_approx(before - safe);
+    total = fmaf(total, shrink, attention::warp_sum(weight * own.y));
+#pragma unroll
+    for (int i = 0; i < 4 * kQuads; ++i) sum[i / 4][i % 4] *= shrink;
+  }
+  /// Adds the output of the part that `lane` holds.
+  __device__ __forceinline__ void add(int lane, const float4 (&value)[kQuads]) {
+    const float of_part = ptx::shfl(weight, lane);
+#pragma unroll
+    for (int quad = 0; quad < kQuads; ++quad) {
+      sum[quad][0] = fmaf(of_part, value[quad].x, sum[quad][0]);
+      sum[quad][1] = fmaf(of_part, value[quad].y, sum[quad][1]);
+      sum[quad][2] = fmaf(of_part, value[quad].z, sum[quad][2]);
+      sum[quad][3] = fmaf(of_part, value[quad].w, sum[quad][3]);
+    }
+  }
+};
+
+/// One warp sums rows `first_row`, + kWarps, ... (kRows of them, below `end_row`) over the parts, 32 at a time. Many
+/// reads travel together: past the last row the last again, past the last part the last again with weight 0.
 template <DecodeConfig kC>
 template <int kRows>
 __device__ __forceinline__ void DecodeAttender<kC>::combine_rows(const DecodePiece& piece, int first_row, int end_row) {
-  constexpr int kQuads = (kC.dim + 127) / 128;  // of 128 columns, four a lane
+  constexpr int kQuads = kColumnQuads;
   constexpr int kAtOnce = 16 / kQuads / kRows;  // parts whose reads travel together
   const int first_block = first_worker_ * params_.team + ptx::block_index() % params_.team;
-  float top[kRows];
-  float total[kRows] = {};
-  float sum[kRows][kQuads][4] = {};
-#pragma unroll
-  for (int r = 0; r < kRows; ++r) top[r] = -INFINITY;
+  PartSum<kQuads> sums[kRows];
 #pragma unroll 1
   for (int first = 0; first < parts_; first += 32) {
     const int count = attention::smaller(parts_ - first, 32);
-    const auto place = [&](int part, int r) {  // of a part of this 32, past the last row the last again
+    const auto place = [&](int part, int r) {
       const int row = attention::smaller(first_row + r * Config::kWarps, end_row - 1);
       return int64_t{2 * (first_block + (first + part) * params_.team) + (first + part == 0)} * kC.rows() + row;
     };
     float2 own[kRows];
-    float weight[kRows];
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
       own[r] = {-INFINITY, 0.0f};
@@ -150,47 +177,32 @@ __device__ __forceinline__ void DecodeAttender<kC>::combine_rows(const DecodePie
     for (int begin = 0; begin < count; begin += kAtOnce) {
       float4 value[kRows][kAtOnce][kQuads];
 #pragma unroll
-      for (int i = 0; i < kAtOnce; ++i) {  // past the last part, the last again, with weight 0
-#pragma unroll
-        for (int r = 0; r < kRows; ++r) {
-          const float* from = params_.partial_output + place(attention::smaller(begin + i, count - 1), r) * kC.dim;
-#pragma unroll
-          for (int quad = 0; quad < kQuads; ++quad) {
-            const int column = quad * 128 + lane_ * 4;
-            value[r][i][quad] = ptx::ld_global_cg_v4(from + (column < kC.dim ? column : 0));
-          }
-        }
+      for (int i = 0; i < kAtOnce * kRows; ++i) {
+        const int part = attention::smaller(begin + i / kRows, count - 1);
+        read_part(params_.partial_output + place(part, i % kRows) * kC.dim, value[i % kRows][i / kRows]);
       }
 #pragma unroll
       for (int r = 0; r < kRows; ++r) {
-        if (begin == 0) {
-          const float before = top[r];
-          top[r] = fmaxf(top[r], attention::warp_max(own[r].x));
-          const float safe = top[r] == -INFINITY ? 0.0f : top[r];
-          weight[r] = ptx::ex2_approx(own[r].x - safe);
-          const float shrink = ptx::ex2_approx(before - safe);
-          total[r] = fmaf(total[r], shrink, attention::warp_sum(weight[r] * own[r].y));
+        if (begin == 0) sums[r].weigh(own[r]);
 #pragma unroll
-          for (int i = 0; i < 4 * kQuads; ++i) sum[r][i / 4][i % 4] *= shrink;
-        }
-#pragma unroll
-        for (int i = 0; i < kAtOnce; ++i) {
-          const float of_part = ptx::shfl(weight[r], (begin + i) % 32);
-#pragma unroll
-          for (int quad = 0; quad < kQuads; ++quad) {
-            sum[r][quad][0] = fmaf(of_part, value[r][i][quad].x, sum[r][quad][0]);
-            sum[r][quad][1] = fmaf(of_part, value[r][i][quad].y, sum[r][quad][1]);
-            sum[r][quad][2] = fmaf(of_part, value[r][i][quad].z, sum[r][quad][2]);
-            sum[r][quad][3] = fmaf(of_part, value[r][i][quad].w, sum[r][quad][3]);
-          }
-        }
+        for (int i = 0; i < kAtOnce; ++i) sums[r].add((begin + i) % 32, value[r][i]);
       }
     }
   }
 #pragma unroll
   for (int r = 0; r < kRows; ++r) {
     const int row = first_row + r * Config::kWarps;
-    if (row < end_row) store_combined(piece, row, top[r], total[r], sum[r]);
+    if (row < end_row) store_combined(piece, row, sums[r].top, sums[r].total, sums[r].sum);
+  }
+}
+
+/// This lane's columns of one row of a part.
+template <DecodeConfig kC>
+__device__ __forceinline__ void DecodeAttender<kC>::read_part(const float* row, float4 (&value)[kColumnQuads]) const {
+#pragma unroll
+  for (int quad = 0; quad < kColumnQuads; ++quad) {
+    const int column = quad * 128 + lane_ * 4;
+    value[quad] = ptx::ld_global_cg_v4(row + (column < kC.dim ? column : 0));
   }
 }
 
