@@ -58,6 +58,7 @@ class Bench:
         (self.folder / "rival.cpp").write_text(naive)
         (self.folder / "k.cpp").write_text(naive.replace(RIGHT, START))
         self.right_line = next(line for line in naive.splitlines() if RIGHT in line)
+        self.worse_line = self.right_line.replace(RIGHT, WORSE)
         self.start_line = self.right_line.replace(RIGHT, START)
 
     def close(self):

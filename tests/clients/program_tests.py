@@ -133,7 +133,8 @@ class CodexTests(ProgramCase):
         model, code, out = self.play(turns)
         self.check_end(model, code, out)
         self.assertEqual([body["number"] for body in self.bench.bodies("evaluation")], [1, 2])
-        self.assertIn("rows", str(model.requests[1]["body"]["input"]), "the figures came back")
+        self.assertIn("goal_state", json.dumps(model.requests[1]["body"]["input"][-1]), "the figures came back")
+        self.assertIn("evaluations", json.dumps(model.requests[2]["body"]["input"][-1]))
 
     def test_a_rate_limit_and_a_cut_stream_are_gone_through(self):
         turns = [{"say": "I mend it.", "do": [replace(bench.START, bench.RIGHT)],
@@ -237,8 +238,8 @@ class AiderTests(ProgramCase):
     agent, client, model, toolless = "aider", "aider", "openai/scripted", True
 
     def test_from_prompt_to_verdict_to_report(self):
-        turns = [{"say": "I try.", "do": [replace(bench.START, bench.WORSE)]},
-                 {"say": "Then this.", "do": [replace(bench.WORSE, bench.RIGHT)]}]
+        turns = [{"say": "I try.", "do": [replace(self.bench.start_line, self.bench.worse_line)]},
+                 {"say": "Then this.", "do": [replace(self.bench.worse_line, self.bench.right_line)]}]
         model, code, out = self.play(turns)
         self.check_end(model, code, out)
         self.assertEqual([body["outcome"] for body in self.bench.bodies("evaluation")], ["judged"] * 3)
