@@ -385,19 +385,4 @@ AgentStep CommandAgent::next(const AgentContext& context) {
   return {AgentStep::Kind::kStop, "stopped"};
 }
 
-std::string run_socket() {
-  const char* path = std::getenv("KERNELSEEK_RUN_SOCKET");
-  return path == nullptr ? "" : path;
-}
-
-Json request_run(const base::fs::path& socket, const Json& request) {
-  base::Channel channel(connect_socket(socket));
-  channel.send(request);
-  const auto answer = channel.receive(-1);
-  if (!answer) throw Error("{}: the run ended before it answered", socket.string());
-  if (!base::value_or(answer->body, "ok", false))
-    throw Error("{}", base::value_or<std::string>(answer->body, "error", "the run gave no answer"));
-  return answer->body;
-}
-
 }  // namespace ks::agents

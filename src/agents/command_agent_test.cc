@@ -165,6 +165,47 @@ TEST_F(CommandAgentTest, EndsAProgramThatStaysAfterItsResultWithAllThatItLeft) {
   EXPECT_NE(base::run_process(look).exit_code, 0) << "something is still there";
 }
 
+TEST_F(CommandAgentTest, ATextThatSaysFailedCountsAgainstExitCode0AndOutput) {
+  auto lying = setup("echo 'I am done.'; echo 'AuthenticationError: no' >&2; exit 0");
+  lying.description.failed_text = {"AuthenticationError"};
+  CommandAgent agent(std::move(lying));
+  EXPECT_THROW((void)agent.next(context), Error);
+}
+
+TEST_F(CommandAgentTest, OneThatIsEvaluatedAfterItsTurnClaimsWhereThatMeetsTheGoal) {
+  auto silent = setup("echo edited");
+  silent.description.evaluate_after_turn = true;
+  CommandAgent agent(std::move(silent));
+  EXPECT_EQ(agent.next(context).kind, AgentStep::Kind::kEvaluate);
+  context.history.push_back({.number = 1, .outcome = "judged"});
+  context.goal_state = "not_met";
+  EXPECT_EQ(agent.next(context).kind, AgentStep::Kind::kEvaluate);
+  context.goal_state = "met";
+  EXPECT_EQ(agent.next(context).kind, AgentStep::Kind::kClaim);
+  EXPECT_EQ(agent.next(context).kind, AgentStep::Kind::kEvaluate) << "refused, it works on";
+}
+
+TEST_F(CommandAgentTest, HasAHomeOfItsOwnWithItsFilesAndThePersonsCredentialsAlone) {
+  const base::TempFolder person;
+  base::make_folder(person.path() / ".tool");
+  base::write_file_atomically(person.path() / ".tool" / "auth.json", "credential");
+  base::write_file_atomically(person.path() / ".tool" / "history", "private");
+  const char* old = std::getenv("HOME");
+  const std::string before = old == nullptr ? "" : old;
+  ::setenv("HOME", person.path().c_str(), 1);
+  auto with_home = setup("cat $HOME/.tool/auth.json; echo; cat $HOME/config; echo; ls $HOME/.tool");
+  with_home.home = folder.path() / "agent" / "home";
+  with_home.description.credentials = {".tool/auth.json"};
+  with_home.description.home_files = {{"config", "socket {socket}"}};
+  CommandAgent agent(std::move(with_home));
+  (void)agent.next(context);
+  ::setenv("HOME", before.c_str(), 1);
+  std::string said;
+  for (const auto& [kind, body] : events)
+    if (kind == "message" && body.at("role") == "agent") said += body.at("text").get<std::string>() + "\n";
+  EXPECT_EQ(said, "credential\nsocket " + (folder.path() / "run.sock").string() + "\nauth.json\n");
+}
+
 TEST_F(CommandAgentTest, AProgramThatIsNotThereIsSaidInWords) {
   auto missing = setup("");
   missing.description.start = {"no-such-agent-program"};

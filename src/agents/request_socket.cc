@@ -7,10 +7,12 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <vector>
 
 #include "base/error.h"
+#include "base/subprocess.h"
 
 namespace ks::agents {
 namespace {
@@ -138,6 +140,21 @@ int connect_socket(const base::fs::path& path) {
   if (ok) return fd;
   if (fd >= 0) ::close(fd);
   throw Error("{}: no run listens there ({}); is it still going?", path.string(), std::strerror(why));
+}
+
+std::string run_socket() {
+  const char* path = std::getenv("KERNELSEEK_RUN_SOCKET");
+  return path == nullptr ? "" : path;
+}
+
+Json request_run(const base::fs::path& socket, const Json& request) {
+  base::Channel channel(connect_socket(socket));
+  channel.send(request);
+  const auto answer = channel.receive(-1);
+  if (!answer) throw Error("{}: the run ended before it answered", socket.string());
+  if (!base::value_or(answer->body, "ok", false))
+    throw Error("{}", base::value_or<std::string>(answer->body, "error", "the run gave no answer"));
+  return answer->body;
 }
 
 }  // namespace ks::agents

@@ -49,4 +49,11 @@ class RequestSocket {
 /// Connects to such a socket. Throws ks::Error where nobody listens.
 int connect_socket(const base::fs::path& path);
 
+/// One request to the run whose socket this is, from a program inside it; waits for the answer. Throws ks::Error where
+/// nobody answers or the answer is an error.
+Json request_run(const base::fs::path& socket, const Json& request);
+
+/// The socket of the run that this process works in ($KERNELSEEK_RUN_SOCKET); "" where there is none.
+std::string run_socket();
+
 }  // namespace ks::agents

@@ -58,7 +58,8 @@ void profile_gpu(const ProfileOptions& options) {
   if (options.source) command.insert(command.end(), {"--import-source", "yes"});
   for (auto& word : evaluation_of(options)) command.push_back(word);
   command.insert(command.end(), {"--device", "cuda"});
-  const auto result = base::run_process({.argv = command, .env = kNoRun, .timeout_s = 1800, .max_output_bytes = 1u << 30});
+  const auto result =
+      base::run_process({.argv = command, .env = kNoRun, .timeout_s = 1800, .max_output_bytes = 1u << 30});
   if (!base::fs::exists(options.report + ".ncu-rep"))
     throw Error(
         "ncu made no report:\n{}{}\nWhere counters are forbidden, the driver's NVreg_RestrictProfilingToAdminUsers=0 "

@@ -111,8 +111,7 @@ CallResult ask_run(const std::string& socket, const Json& request, const std::st
   std::string text = base::value_or<std::string>(answer, "table", "");
   const auto message = base::value_or<std::string>(answer, "message", "");
   if (!message.empty()) text += (text.empty() ? "" : "\n") + message + "\n";
-  Json structured = answer;
-  structured.erase("table");
+  const Json structured = answer;  // some clients show their model this and not the text
   if (request.at("do") == "ask" && text.empty()) text = "Nothing that is known calls for a question.\n";
   if (request.at("do") == "history") text = answer.dump(1, ' ', false, Json::error_handler_t::replace);
   return {text, false, structured};
@@ -145,7 +144,8 @@ CallResult evaluate(const std::string& program, const std::string& socket, const
   CallResult done = run_command(words, "evaluating", context);
   if (!base::fs::exists(record)) return done;
   const Json whole = base::read_json_file(record.string());
-  done.structured = {{"outcome", whole.value("outcome", Json())}, {"summary", whole.value("summary", Json())}};
+  done.structured = {
+      {"table", done.text}, {"outcome", whole.value("outcome", Json())}, {"summary", whole.value("summary", Json())}};
   return done;
 }
 
