@@ -138,8 +138,9 @@ TEST(TextTable, ShortensWordsToFitTheWidth) {
 TEST(TextTable, GoesRowByRowWhereColumnsWouldBeTooNarrowToRead) {
   TextTable table({"scenario", "verdict", "reason"});
   table.add({"a_very_long_scenario_name", "wrong", "row 3 is off by more than the limit"});
-  EXPECT_EQ(table.text(24), "a_very_long_scenario_name\n  verdict: wrong\n  reason: row 3 is off\n"
-                            "    by more than the\n    limit\n");
+  EXPECT_EQ(table.text(24),
+            "a_very_long_scenario_name\n  verdict: wrong\n  reason: row 3 is off\n"
+            "    by more than the\n    limit\n");
 }
 
 TEST(NearestWord, FindsATypoAndNothingForAnotherWord) {

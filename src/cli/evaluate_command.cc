@@ -75,7 +75,8 @@ void check_writable(const base::fs::path& path) {
   base::fs::remove(probe);
 }
 
-/// Writes the record; where that fails after all (a disk that filled up meanwhile) it is kept among the temporary files.
+/// Writes the record; where that fails after all (a disk that filled up meanwhile) it is kept among the temporary
+/// files.
 void keep_record(const core::Evaluation& evaluation, const std::string& path) {
   try {
     core::write_evaluation(evaluation, path);
@@ -128,10 +129,12 @@ void add_evaluate_command(CLI::App& app) {
   command->add_option("--threads", request.threads, "CPU threads for everyone; 0: every core")->capture_default_str();
   command->add_option("--time-budget", request.time_budget_s, "Seconds after the build; 0: as needed")
       ->capture_default_str();
-  command->add_option("--prebuilt", request.prebuilt,
-                      "Folder of the candidate as built elsewhere from the same sources (builds/HASH of the cache there)");
-  command->add_option("--timing", request.timing,
-                      "blocks: other inputs in every call, caches cold; warm: one set of buffers called again and again")
+  command->add_option(
+      "--prebuilt", request.prebuilt,
+      "Folder of the candidate as built elsewhere from the same sources (builds/HASH of the cache there)");
+  command
+      ->add_option("--timing", request.timing,
+                   "blocks: other inputs in every call, caches cold; warm: one set of buffers called again and again")
       ->capture_default_str();
   command->add_option("--goal", options->goal, "Goal expression, e.g. \"geomean >= 1.0 and correct == all\"");
   command->add_option("--out", options->out, "Write the record to this file");
