@@ -35,7 +35,7 @@ Json freeze(const Plan& plan, const ExperimentOptions& options) {
                 folder.string());
   const Json before = base::read_json_file(file.string());
   for (const auto& [key, value] : now.items())
-    if (base::value_or<std::string>(before, key.c_str(), "") != value)
+    if (base::value_or<std::string>(before, key.c_str(), "") != value.get<std::string>())
       throw Error("{}: {} changed since the experiment began: {} then, {} now; its cells cannot be compared any more",
                   file.string(), key == "bank_hash" ? "the question bank" : "the plan or what it names",
                   base::value_or<std::string>(before, key.c_str(), "?").substr(0, 12),
