@@ -167,7 +167,7 @@ class Server {
 
   Json start_call(const Json& id, const Json& params) {
     const Json name = member(params, "name");
-    const auto tool = std::find_if(tools_.begin(), tools_.end(), [&](const Tool& t) { return t.name == name; });
+    const auto tool = std::find_if(tools_.begin(), tools_.end(), [&](const Tool& t) { return Json(t.name) == name; });
     if (tool == tools_.end()) return error(id, kBadParameters, "unknown tool " + name.dump());
     Json arguments = member(params, "arguments");
     if (arguments.is_null()) arguments = Json::object();
