@@ -82,9 +82,9 @@ minutes = 5
 evaluations = {evaluations}
 {extra}
 [evaluation]
-seconds = 1
+seconds = 4
 [judge]
-seconds = 1
+seconds = 8
 hidden_scenarios = 1
 """)
 
