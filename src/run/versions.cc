@@ -36,10 +36,13 @@ Versions::Versions(const RunPaths& paths) : paths_(paths) {
     git({"init", "--quiet", "--initial-branch=main"});
     return;
   }
-  // Locks of a git that was killed.
-  for (const char* name : {"index.lock", "HEAD.lock", "refs/heads/main.lock"}) {
+  // Locks of a git that was killed, wherever they lie; nobody else uses this repository while we hold the run's lock.
+  std::vector<fs::path> locks;
+  for (const auto& entry : fs::recursive_directory_iterator(paths_.versions()))
+    if (entry.path().extension() == ".lock") locks.push_back(entry.path());
+  for (const auto& lock : locks) {
     std::error_code ignored;
-    fs::remove(paths_.versions() / name, ignored);
+    fs::remove(lock, ignored);
   }
 }
 
