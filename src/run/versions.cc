@@ -32,18 +32,17 @@ std::map<std::string, std::string> blanked_files(const fs::path& folder) {
 
 Versions::Versions(const RunPaths& paths) : paths_(paths) {
   base::make_folder(paths_.snapshot());
-  if (!fs::exists(paths_.versions() / "HEAD")) {
-    git({"init", "--quiet", "--initial-branch=main"});
-    return;
-  }
   // Locks of a git that was killed, wherever they lie; nobody else uses this repository while we hold the run's lock.
   std::vector<fs::path> locks;
+  base::make_folder(paths_.versions());
   for (const auto& entry : fs::recursive_directory_iterator(paths_.versions()))
     if (entry.path().extension() == ".lock") locks.push_back(entry.path());
   for (const auto& lock : locks) {
     std::error_code ignored;
     fs::remove(lock, ignored);
   }
+  // Making it again changes nothing of a whole one, and completes one whose making was cut short.
+  git({"init", "--quiet", "--initial-branch=main"});
 }
 
 std::string Versions::git(std::vector<std::string> arguments) const {
