@@ -48,14 +48,15 @@ struct CoverageOptions {
 };
 
 void print_coverage(const steering::Bank& bank, const run::Coverage& coverage, bool all) {
-  base::TextTable table({"id", "category", "fired", "first", "asked", "answered", "improved after"});
+  base::TextTable table({"id", "category", "fired", "unsayable", "first", "asked", "answered", "improved after"});
   size_t silent = 0;
   for (const auto& question : bank.questions) {
     const auto& entry = coverage.entries.at(question.id);
     silent += entry.fired == 0;
     if (entry.fired == 0 && entry.asked == 0 && !all) continue;
-    table.add({question.id, question.category, std::to_string(entry.fired), std::to_string(entry.first),
-               std::to_string(entry.asked), std::to_string(entry.answered), std::to_string(entry.improved)});
+    table.add({question.id, question.category, std::to_string(entry.fired), std::to_string(entry.unsayable),
+               std::to_string(entry.first), std::to_string(entry.asked), std::to_string(entry.answered),
+               std::to_string(entry.improved)});
   }
   fmt::print("{}{} runs, {} evaluations; {} of {} entries never fired{}\n", table.text(base::terminal_width()),
              coverage.runs, coverage.moments, silent, bank.questions.size(),

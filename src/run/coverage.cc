@@ -56,8 +56,18 @@ class Replay {
     margin_ = std::log1p(2 * state.signals.number("noise_rel").value_or(0));
     ++coverage_.moments;
     const auto selection = steering::select_question(bank_, state, {}, true);
-    for (const auto& considered : selection.considered) ++coverage_.entries[considered.question->id].fired;
+    for (const auto& considered : selection.considered) {
+      EntryCoverage& entry = coverage_.entries[considered.question->id];
+      ++entry.fired;
+      entry.unsayable += !can_be_said(*considered.question, state);
+    }
     if (selection.message) ++coverage_.entries[selection.message->log_id].first;
+  }
+
+  static bool can_be_said(const steering::Question& question, const steering::SteeringState& state) {
+    std::string why;
+    const auto message = steering::fill(question, state.signals, steering::gather(question, state.evidence), why);
+    return message && steering::lint_message(*message, state.names).empty();
   }
 
   /// The entry that was sent; what a person wrote, a hint or a neutral word is none.
@@ -113,11 +123,8 @@ Coverage coverage_of(const steering::Bank& bank, const std::vector<fs::path>& pa
 Json to_json(const Coverage& coverage) {
   Json entries = Json::object();
   for (const auto& [id, entry] : coverage.entries)
-    entries[id] = {{"fired", entry.fired},
-                   {"first", entry.first},
-                   {"asked", entry.asked},
-                   {"answered", entry.answered},
-                   {"improved", entry.improved}};
+    entries[id] = {{"fired", entry.fired}, {"unsayable", entry.unsayable}, {"first", entry.first},
+                   {"asked", entry.asked}, {"answered", entry.answered},   {"improved", entry.improved}};
   return {{"runs", coverage.runs}, {"evaluations", coverage.moments}, {"entries", entries}};
 }
 

@@ -13,11 +13,12 @@ namespace ks::run {
 
 /// Counts of one entry.
 struct EntryCoverage {
-  int fired = 0;     ///< evaluations after which its trigger was true
-  int first = 0;     ///< of these, how often the bank's choice fell on it
-  int asked = 0;     ///< questions of it in the runs
-  int answered = 0;  ///< of these, answered
-  int improved = 0;  ///< of these, with a rise of the best within so many evaluations
+  int fired = 0;      ///< evaluations after which its trigger was true
+  int unsayable = 0;  ///< of these, how often a slot was empty, nothing could be shown, or the lint refused the text
+  int first = 0;      ///< of these, how often the bank's choice fell on it
+  int asked = 0;      ///< questions of it in the runs
+  int answered = 0;   ///< of these, answered
+  int improved = 0;   ///< of these, with a rise of the best within so many evaluations
 };
 
 struct Coverage {

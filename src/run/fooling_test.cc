@@ -102,7 +102,7 @@ TEST_F(FoolingTest, TheMachineIsHonestWhereTheAgentIs) {
 TEST_F(FoolingTest, AClaimWithoutAnEvaluation) {
   const auto result = play({claim_done});
   EXPECT_EQ(result.decision, "not_met");
-  EXPECT_THAT(judgements(result).at(0).at("figures").dump(), testing::HasSubstr("not met"));
+  EXPECT_THAT(judgements(result).at(0).at("figures").dump(), testing::HasSubstr("not_met"));
 }
 
 TEST_F(FoolingTest, AnEvaluationOfWhatLaidThereBefore) {

@@ -7,6 +7,7 @@
 #include "run/asker.h"
 #include "run/steps.h"
 #include "steering/lint.h"
+#include "trace/trace_reader.h"
 
 namespace ks::run {
 namespace {
@@ -22,10 +23,19 @@ class PersonAsks {
       : session_(session),
         person_(person),
         bank_(steering::load_bank(steering::bank_folder())),
-        feed_(session.paths.root, session.task.seed) {}
+        feed_(session.paths.root, session.task.seed) {
+    // A run that is gone on with goes on counting.
+    for (const auto& event : trace::read_trace(session.paths.trace())) {
+      if (event.kind != "question") continue;
+      last_asked_ = base::value_or(event.body, "evaluation", last_asked_);
+      own_count_ += base::value_or<std::string>(event.body, "id", "").starts_with("human-");
+    }
+  }
 
   std::optional<Asked> next(const Moment& moment) {
     take_pages_words();
+    // A question after the last evaluation would reach nobody.
+    if (!moment.stop_requested && !budget_spent(session_).empty()) return std::nullopt;
     if (waiting_words_.empty() && !is_due(moment)) return std::nullopt;
     suggestions_ = steering::best_messages(bank_, feed_.state(moment.stop_requested), kSuggestions);
     if (waiting_words_.empty() && !wait(moment)) return std::nullopt;
@@ -94,11 +104,10 @@ class PersonAsks {
       session_.progress->say(fmt::format("      {} [{}] {}", i + 1, suggestions_[i].id, suggestions_[i].question));
       for (const auto& fact : suggestions_[i].facts) session_.progress->say("          " + fact);
     }
-    session_.progress->say(fmt::format(
-        "      {} Type a question{}; nothing goes on without one{}",
-        moment.stop_requested ? "The agent says that it is done." : fmt::format("After {}.", moment.evaluations),
-        suggestions_.empty() ? "" : " or the number of one of these",
-        person_.has_page ? " (here or on the page)." : "."));
+    session_.progress->say(fmt::format("      {}Your question{}{}, or an empty line to go on:",
+                                       moment.stop_requested ? "It says that it is done. " : "",
+                                       suggestions_.empty() ? "" : ", the number of one of these",
+                                       person_.has_page ? " (here or on the page)" : ""));
   }
 
   /// A suggestion by its number or its own words, else the person's words.

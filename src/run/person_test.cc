@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include <set>
 #include <thread>
 
 #include "agents/request_socket.h"
@@ -124,6 +125,28 @@ TEST_F(PersonTest, TheNumberOfASuggestionSendsItWithItsFacts) {
   EXPECT_TRUE(chosen);
 }
 
+TEST_F(PersonTest, GoesOnCountingAfterAnInterruption) {
+  std::atomic<bool> cancel = false;
+  auto human = options(9);
+  human.cancel = &cancel;
+  human.person.read_line = [&, line = 0](double) mutable -> std::optional<TypedLine> {
+    if (++line == 2) cancel = true;
+    return TypedLine{fmt::format("Why is tall slow, {}?", line)};
+  };
+  const auto first = run_task(human, bench);
+  EXPECT_EQ(first.decision, "");
+  cancel = false;
+  auto again = human;
+  again.task.clear(), again.questioner.clear();
+  again.resume = first.folder;
+  again.person.read_line = typing({"And wide?"});
+  const auto questions = events(run_task(again, bench), "question");
+  std::set<std::string> ids;
+  for (const auto& question : questions) ids.insert(question.body.at("id"));
+  EXPECT_GE(questions.size(), 2u);
+  EXPECT_EQ(ids.size(), questions.size());
+}
+
 TEST_F(PersonTest, ALineOfAMegabyteIsNotSent) {
   auto human = options(4);
   human.person.read_line = typing({std::string(1 << 20, 'x'), "And then?"});
@@ -133,7 +156,7 @@ TEST_F(PersonTest, ALineOfAMegabyteIsNotSent) {
 }
 
 TEST_F(PersonTest, ThePageIsWaitedForAndMayGoOnWithoutAQuestion) {
-  auto human = options(6);
+  auto human = options(8);
   human.person.has_page = true;
   std::thread page;
   std::vector<std::string> did;
@@ -152,6 +175,9 @@ TEST_F(PersonTest, ThePageIsWaitedForAndMayGoOnWithoutAQuestion) {
           const bool is_first = did.empty();
           const Json request = is_first ? Json{{"do", "say"}, {"text", "What limits tall?"}} : Json{{"do", "continue"}};
           if (ask(request).value("ok", false)) did.push_back(request.at("do"));
+          // What was said is taken before the run waits again.
+          while (ask({{"do", "status"}}).value("waiting", false))
+            std::this_thread::sleep_for(std::chrono::milliseconds(5));
         }
         std::this_thread::sleep_for(std::chrono::milliseconds(20));
       }

@@ -75,7 +75,7 @@ Evidence never_facts(const Sources& s) {
   const auto never = features_never(*s.history.latest(), *s.grids);
   if (never.empty()) return evidence;
   evidence.facts.push_back(
-      {fmt::format("in the operator's grids and in no scenario of this one: {}", fmt::join(never, ", ")),
+      {fmt::format("in the operator's grids and in no scenario of this one: \"{}\"", fmt::join(never, "\", \"")),
        origin_of(s.history.latest_number(), *s.history.latest(), s.history.declared())});
   slot(evidence, "n", fmt::format("{}", never.size()));
   return evidence;

@@ -9,9 +9,12 @@
 namespace ks::signals {
 namespace {
 
+/// The agent's own sentence: of one kind of claim, or of the one that was made last.
 Evidence claim_facts(std::string_view signal, const Sources& s) {
   Evidence evidence;
-  const Claim* claim = s.trace.standing(std::string(signal.substr(std::string_view("claims_").size())));
+  constexpr std::string_view kKind = "claims_";
+  const Claim* claim =
+      signal.starts_with(kKind) ? s.trace.standing(std::string(signal.substr(kKind.size()))) : s.trace.latest_claim();
   if (claim == nullptr) return evidence;
   const std::string quote = beginning(claim->sentence, 160);
   evidence.facts.push_back({fmt::format("the agent: \"{}\"", quote), claim->origin});
@@ -57,6 +60,10 @@ Evidence value_facts(std::string_view name, const Sources& s) {
   const Signal* signal = s.signals.find(name);
   const SignalInfo* info = find_signal(name);
   if (signal == nullptr || info == nullptr) return evidence;
+  if (const auto* truth = std::get_if<bool>(&signal->value)) {
+    evidence.facts.push_back({fmt::format("{}{}", *truth ? "" : "it is not so that ", info->meaning), signal->origin});
+    return evidence;
+  }
   std::string value = value_text(signal->value);
   if (const auto number = s.signals.number(name); number && info->kind == SignalKind::kShare) value = percent(*number);
   const bool says_unit = info->unit != "" && info->kind != SignalKind::kShare && info->kind != SignalKind::kCount;
@@ -122,7 +129,7 @@ Evidence evidence_for(std::string_view signal, const EvidenceSources& sources) {
   Evidence evidence;
   if (const auto found = kFacts.find(signal); found != kFacts.end()) evidence = found->second(sources);
   if (std::find(kAxis.begin(), kAxis.end(), signal) != kAxis.end()) evidence = axis_facts(signal, sources);
-  if (signal.starts_with("claims_")) evidence = claim_facts(signal, sources);
+  if (signal.starts_with("claims_") || signal == "claim_has_number") evidence = claim_facts(signal, sources);
   return evidence.empty() ? value_facts(signal, sources) : evidence;
 }
 

@@ -31,6 +31,19 @@ std::optional<double> largest(const core::Evaluation& record, size_t least, cons
   return result;
 }
 
+/// The middle of a figure of the samples over the rows that have enough of them: what concerns a way of measuring shows
+/// on most rows, and a single one may have been disturbed.
+template <typename Figure>
+std::optional<double> middle(const core::Evaluation& record, size_t least, const Figure& figure) {
+  std::vector<double> values;
+  for (const auto& row : record.scenarios) {
+    if (row.candidate.samples_us.size() < least) continue;
+    const double value = figure(row.candidate.samples_us);
+    if (std::isfinite(value)) values.push_back(value);
+  }
+  return values.empty() ? std::nullopt : std::optional(stats::median(values));
+}
+
 double spread_inside(std::span<const double> sorted) {
   const double mean = mean_of(sorted);
   double sum = 0;
@@ -38,13 +51,15 @@ double spread_inside(std::span<const double> sorted) {
   return sum;
 }
 
-/// Splits sorted log samples where the two parts are tightest; distance of their means over the spread inside.
+/// Splits sorted log samples where the two parts are tightest, each of a quarter of them at least (a sample or two that
+/// were disturbed are no heap); distance of their means over the spread inside.
 double heap_distance(std::vector<double> samples) {
   for (double& value : samples) value = std::log(std::max(value, 1e-9));
   std::sort(samples.begin(), samples.end());
   const std::span<const double> all(samples);
   double least = INFINITY, distance = 0;
-  for (size_t cut = 2; cut + 2 <= samples.size(); ++cut) {
+  const size_t heap = std::max<size_t>(2, (samples.size() + 3) / 4);
+  for (size_t cut = heap; cut + heap <= samples.size(); ++cut) {
     const double inside = spread_inside(all.first(cut)) + spread_inside(all.subspan(cut));
     if (inside >= least) continue;
     least = inside;
@@ -214,12 +229,12 @@ std::optional<double> noise_of(const core::Evaluation& record) {
 }
 
 std::optional<double> mean_median_gap(const core::Evaluation& record) {
-  return largest(record, kFewSamples,
-                 [](const auto& samples) { return std::fabs(mean_of(samples) / stats::median(samples) - 1); });
+  return middle(record, kFewSamples,
+                [](const auto& samples) { return std::fabs(mean_of(samples) / stats::median(samples) - 1); });
 }
 
 std::optional<double> first_sample_ratio(const core::Evaluation& record) {
-  return largest(record, kFewSamples, [](const auto& samples) {
+  return middle(record, kFewSamples, [](const auto& samples) {
     return samples.front() / stats::median(std::span<const double>(samples).subspan(1));
   });
 }

@@ -236,6 +236,17 @@ TEST(Signals, SamplesShowHeapsTrendsAndFirstCalls) {
   EXPECT_FALSE(after({evaluation({row("a", 1)})}).knows("bimodality_gap"));
 }
 
+TEST(Signals, OneDisturbedSampleIsNoHeapAndOneDisturbedRowNoSlowStart) {
+  auto record = evaluation({row("a", 1), row("b", 1), row("c", 1)});
+  for (auto& scenario : record.scenarios)
+    scenario.candidate.samples_us = {101, 100, 102, 99, 101, 100, 98, 102, 100, 101};
+  record.scenarios[0].candidate.samples_us = {600, 100, 102, 99, 101, 100, 98, 102, 100, 101};
+  const auto signals = after({record});
+  EXPECT_LT(*signals.number("bimodality_gap"), 3);
+  EXPECT_LT(*signals.number("first_sample_ratio"), 1.1);
+  EXPECT_LT(*signals.number("mean_median_gap"), 0.05);
+}
+
 std::map<std::string, std::string> values(const char* length, const char* mask, const char* heads = "8/8") {
   return {{"Sk", length}, {"mask", mask}, {"heads", heads}, {"note", length}};
 }

@@ -1,5 +1,6 @@
 // The signals of the trace from what TraceFollower keeps.
 #include <algorithm>
+#include <array>
 
 #include "signals/trace_signals.h"
 #include "stats/intervals.h"
@@ -96,15 +97,27 @@ void TraceFollower::add_reading(SignalSet& signals) const {
   signals.set("ref_source_read_share", static_cast<double>(window_.reference) / chars, origin);
 }
 
+namespace {
+constexpr std::array kClaimNames = {"done",     "limit",     "improved", "infeasible",  "cause",
+                                    "tradeoff", "no_effect", "enough",   "unobservable"};
+}
+
+const Claim* TraceFollower::latest_claim() const {
+  const Claim* latest = nullptr;
+  for (const char* name : kClaimNames)
+    if (const Claim* claim = standing(name);
+        claim != nullptr && (latest == nullptr || claim->evaluations >= latest->evaluations))
+      latest = claim;
+  return latest;
+}
+
 void TraceFollower::add_claims(SignalSet& signals) const {
   if (agent_messages_ == 0 && claims_.empty() && !has_run_start_) return;
-  const Claim* latest = nullptr;
-  for (const char* name :
-       {"done", "limit", "improved", "infeasible", "cause", "tradeoff", "no_effect", "enough", "unobservable"}) {
+  for (const char* name : kClaimNames) {
     const Claim* claim = standing(name);
     signals.set(std::string("claims_") + name, claim != nullptr, claim != nullptr ? claim->origin : last_origin_);
-    if (claim != nullptr && (latest == nullptr || claim->evaluations >= latest->evaluations)) latest = claim;
   }
+  const Claim* latest = latest_claim();
   if (first_limit_edits_) {
     signals.set("limit_age_edits", static_cast<double>(*limit_age_edits()), last_origin_);
     signals.set("limit_tries", static_cast<double>(evaluations_ - first_limit_evaluations_), last_origin_);

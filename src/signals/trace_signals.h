@@ -44,6 +44,8 @@ class TraceFollower {
   const std::string& goal() const { return goal_; }
   /// A claim by name ("done", "limit" …) that still stands: no two evaluations, and for "done" no edit, came after it.
   const Claim* standing(const std::string& name) const;
+  /// The claim that was made last of those that still stand; null where none does.
+  const Claim* latest_claim() const;
   /// The last message of the agent names a cause and a number: its text, else empty.
   const std::string& explanation() const { return explanation_; }
   /// Sizes that added lines of recent edits compare with.

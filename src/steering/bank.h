@@ -38,7 +38,7 @@ inline constexpr std::array<SlotInfo, 8> kSlots = {{
      "the row that the facts are about", true},
     {"config_a", "ratio_spread ratio_max", "the row with the lowest ratio", true},
     {"config_b", "ratio_spread ratio_max", "the row with the highest ratio", true},
-    {"axis", "axes_unswept n_sizes", "the first column of the grid that was never varied alone", true},
+    {"axis", "axes_unswept size_exponent_error", "the first column of the grid that was never varied alone", true},
     {"feature", "feature_gap_rel", "the switch with the largest difference", true},
     {"command", "same_command_fail", "the command that fails alike", false},
     {"claim", "claims_* claim_has_number", "the agent's own sentence", false},

@@ -23,14 +23,20 @@ std::optional<std::string> slot_value(const std::string& name, const signals::Si
   return slot_text(*signal, name);
 }
 
+/// What a signal says, in words: "rows of the grid: 12", and of a truth its meaning alone, or that it is not so.
+std::string value_words(const signals::Signal& signal, const std::string& name) {
+  const std::string meaning(signals::find_signal(name)->meaning);
+  if (const auto* truth = std::get_if<bool>(&signal.value)) return (*truth ? "" : "it is not so that ") + meaning;
+  return fmt::format("{}: {}", meaning, slot_text(signal, name));
+}
+
 /// Facts for a question whose evidence shows none: the values that its trigger was decided on.
 std::vector<std::string> value_facts(const Question& question, const signals::SignalSet& signals) {
   std::vector<std::string> facts;
   const auto add = [&](const std::string& name) {
     const signals::Signal* signal = signals.find(name);
     if (signal == nullptr || facts.size() >= kMostFacts) return;
-    facts.push_back(signals::fact_line(
-        {fmt::format("{}: {}", signals::find_signal(name)->meaning, slot_text(*signal, name)), signal->origin}));
+    facts.push_back(signals::fact_line({value_words(*signal, name), signal->origin}));
   };
   for (const auto& name : question.evidence) add(name);
   if (facts.empty())

@@ -101,7 +101,7 @@ TEST_F(ModelQuestionerTest, RefusesAndCountsEverythingElse) {
   const auto state = state_to_ask_in();
   const std::string id = best_messages(bank, state, 1).front().id;
   for (const std::string& reply : {std::string("Use larger tiles."), "I choose " + id, id + ".", std::string(),
-                                  std::string("no-such-entry"), std::string(100000, 'x')}) {
+                                   std::string("no-such-entry"), std::string(100000, 'x')}) {
     server.reply = reply;
     EXPECT_FALSE(questioner()->next(state)) << reply.substr(0, 40);
   }

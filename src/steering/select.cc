@@ -65,6 +65,8 @@ std::string gate_on_course(const Question& question, double severity, const Stee
   const auto geomean = state.signals.number("geomean"), goal = state.signals.number("goal");
   if (geomean && goal && *geomean >= *goal && reads(question, "evals_since_improve"))
     return "the goal is met: a plateau calls for nothing";
+  if (geomean && goal && *geomean >= *goal && severity < policy.severity_while_improving)
+    return fmt::format("the goal is met, and the severity is below {}", policy.severity_while_improving);
   if (flat && *flat < 1 && severity < policy.severity_while_improving)
     return fmt::format("the work improves, and the severity is below {}", policy.severity_while_improving);
   return "";

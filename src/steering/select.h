@@ -43,13 +43,14 @@ struct SteeringState {
 
 /// The numbers of the policy.
 struct SelectionPolicy {
-  int evaluations_between = 2;          ///< least distance of two questions, unless a stop is requested
-  int rest_evaluations = 10;            ///< of an entry after use
-  int unanswered_to_close = 2;          ///< unanswered questions that close their category …
-  int closed_evaluations = 10;          ///< … for this long
-  int steps_after_edit = 2;             ///< no question while the measurement of so fresh an edit is under way
-  double severity_while_improving = 2;  ///< of questions about the course while the last evaluation improved the best
-  int plateau_evaluations = 5;          ///< without improvement: a plateau
+  int evaluations_between = 2;  ///< least distance of two questions, unless a stop is requested
+  int rest_evaluations = 10;    ///< of an entry after use
+  int unanswered_to_close = 2;  ///< unanswered questions that close their category …
+  int closed_evaluations = 10;  ///< … for this long
+  int steps_after_edit = 2;     ///< no question while the measurement of so fresh an edit is under way
+  double severity_while_improving =
+      2;  ///< of questions about the course while the last evaluation improved the best, or the goal is met
+  int plateau_evaluations = 5;  ///< without improvement: a plateau
 };
 
 enum class Tier { kInvalidity, kClaim, kCourse };
