@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/table.h"
+#include "evaluator/provenance.h"
 #include "stats/intervals.h"
 
 namespace ks::experiment {
@@ -60,6 +61,15 @@ Json to_json(const Comparison& comparison) {
           {"t_p", test.t_p},
           {"sign_flip_p", test.flip_p},
           {"detectable_log", test.detectable}};
+}
+
+/// A baseline that is a candidate of this project, by its place in it.
+std::vector<std::string> shown_baselines(const std::vector<std::string>& baselines) {
+  std::vector<std::string> shown;
+  const std::string inside = "candidate:" + base::project_root().string() + "/";
+  for (const auto& name : baselines)
+    shown.push_back(name.starts_with(inside) ? "candidate:" + name.substr(inside.size()) : name);
+  return shown;
 }
 
 std::string percent_text(double log_value) {
@@ -165,7 +175,8 @@ Json record_of(const Plan& plan, const Json& frozen, const std::vector<CellResul
                                {"operator", task.task.operator_name},
                                {"agent", task.task.agent},
                                {"goal", task.task.goal},
-                               {"baselines", task.task.baselines}});
+                               {"baselines", shown_baselines(task.task.baselines)}});
+  record["host"] = evaluator::describe_host(plan.tasks.front().task.device, plan.tasks.front().task.threads);
   record["equal_evaluations"] = has_equal_evaluations(plan, cells);
   record["comparisons"] = Json::array();
   for (const auto& comparison : compare(plan, cells)) record["comparisons"].push_back(to_json(comparison));
