@@ -26,7 +26,7 @@ struct Contender {
 /// How much work is spent, and what may be skipped.
 struct Effort {
   double check_budget_s = 2.0;      ///< per scenario: inputs beyond the first two are tried while this lasts
-  double timing_budget_s = 3.2;     ///< per scenario
+  double timing_budget_s = 2.6;     ///< per scenario
   double target_half_width = 0.01;  ///< of the paired log ratios' interval: stop when all are this narrow
   int min_rounds = 2;               ///< each round gives two samples a side
   int max_rounds = 30;
