@@ -2,9 +2,11 @@
 #include <csignal>
 #include <memory>
 
+#include "base/toml.h"
 #include "cli/commands.h"
 #include "cli/data_checks.h"
 #include "experiment/run_experiment.h"
+#include "run/task.h"
 
 namespace ks::cli {
 namespace {
@@ -37,6 +39,21 @@ void experiment_command(ExperimentCommandOptions& options) {
   exit_code() = kCouldNot;
 }
 
+/// What `data check` looks at of ours: plans, and the tasks that lie beside them.
+void check_plans(DataReport& report) {
+  const auto folder = base::project_root() / "examples" / "experiments";
+  if (!base::fs::is_directory(folder)) return;
+  for (const auto& entry : base::fs::directory_iterator(folder)) {
+    if (entry.path().extension() != ".toml") continue;
+    report.check(entry.path().string(), [&] {
+      if (base::read_toml_file(entry.path().string()).values.contains("arms"))
+        (void)experiment::read_plan(entry.path());
+      else
+        (void)run::read_task(entry.path());
+    });
+  }
+}
+
 }  // namespace
 
 void add_experiment_command(CLI::App& app) {
@@ -51,13 +68,7 @@ void add_experiment_command(CLI::App& app) {
   command->add_flag("--dry-run", options->dry_run, "Say what would be run, and do nothing");
   command->add_flag("--json", options->json, "Print the record");
   command->callback([options] { experiment_command(*options); });
-  more_data_checks().push_back([](DataReport& report) {
-    const auto plans = base::project_root() / "examples" / "experiments";
-    if (!base::fs::is_directory(plans)) return;
-    for (const auto& entry : base::fs::directory_iterator(plans))
-      if (entry.path().extension() == ".toml")
-        report.check(entry.path().string(), [&] { (void)experiment::read_plan(entry.path()); });
-  });
+  more_data_checks().push_back(check_plans);
 }
 
 }  // namespace ks::cli
