@@ -157,6 +157,28 @@ TEST(RmsNormTolerance, AcceptsRoundingTwiceAndRefusesAMeanOverTooFewColumns) {
   }
 }
 
+TEST(RmsNormTolerance, AcceptsOneRunningSumOverNearlyEqualColumns) {
+  for (const int columns : {128, 512, 4096, 16384}) {
+    const auto problem = RmsNorm().problem(scenario("fp32", 32, columns, "1e-5"));
+    for (const char* recipe : {"mixture", "constant", "outlier_channels"}) {
+      const auto buffers = inputs_of(problem, recipe, 3);
+      const auto expected = RmsNorm().solve(problem, buffers, {}, 1).tensors[kOutput];
+      const auto* x = reinterpret_cast<const float*>(buffers[kInput].data());
+      const auto* weight = reinterpret_cast<const float*>(buffers[kWeight].data());
+      std::vector<float> got(expected.values.size());
+      for (int row = 0; row < 32; ++row, x += columns) {
+        float sum = 0;
+        for (int c = 0; c < columns; ++c) sum += x[c] * x[c];
+        const float factor = 1 / std::sqrt(sum / static_cast<float>(columns) + 1e-5f);
+        for (int c = 0; c < columns; ++c) got[static_cast<size_t>(row * columns + c)] = x[c] * factor * weight[c];
+      }
+      const auto found =
+          op::compare_rows(problem, kOutput, {}, expected, reinterpret_cast<const std::byte*>(got.data()));
+      EXPECT_EQ(found.failures, 0) << columns << " columns, " << recipe << ": " << found.worst;
+    }
+  }
+}
+
 TEST(RmsNormGrids, EveryRowMakesAProblemWhoseBlobsSayTheSame) {
   for (const char* name : {"demo", "cpu", "hopper"})
     for (const auto& row : grid(name).scenarios) {
