@@ -1,10 +1,9 @@
 #include "steering/model_questioner.h"
 
-#include <curl/curl.h>
-
 #include <cstdlib>
-#include <memory>
 
+#include "agents/http_transport.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
 
@@ -15,17 +14,8 @@ constexpr size_t kMostAnswer = 1u << 20, kReplyShown = 200;
 
 const char* const kRole =
     "You steer a programmer who makes a kernel faster. You may not write to the programmer. You are shown entries, "
-    "each "
-    "with facts and a question. Answer with the id of the one entry whose question the facts call for most, or with "
-    "the "
-    "word none. Write the id alone, nothing before or after it.";
-
-size_t take_bytes(char* data, size_t size, size_t count, void* into) {
-  auto& body = *static_cast<std::string*>(into);
-  if (body.size() + size * count > kMostAnswer) return 0;
-  body.append(data, size * count);
-  return size * count;
-}
+    "each with facts and a question. Answer with the id of the one entry whose question the facts call for most, or "
+    "with the word none. Write the id alone, nothing before or after it.";
 
 std::string trimmed(const std::string& text) {
   const auto first = text.find_first_not_of(" \t\r\n"), last = text.find_last_not_of(" \t\r\n");
@@ -60,27 +50,18 @@ std::string content_of(const HttpAnswer& answer, int64_t& tokens) {
 }  // namespace
 
 HttpAnswer post_json(const std::string& url, const std::string& key, const std::string& body, double seconds) {
+  agents::HttpRequest request{.url = url, .body = body, .headers = {}, .silence_s = seconds, .should_stop = {}};
+  if (!key.empty()) request.headers.emplace_back("Authorization", "Bearer " + key);
+  const int64_t end = base::monotonic_ns() + static_cast<int64_t>(seconds * 1e9);
+  request.should_stop = [end] { return base::monotonic_ns() > end; };
   HttpAnswer answer;
-  const std::unique_ptr<CURL, decltype(&curl_easy_cleanup)> curl(curl_easy_init(), curl_easy_cleanup);
-  KS_CHECK(curl, "curl starts");
-  curl_slist* list = curl_slist_append(nullptr, "Content-Type: application/json");
-  if (!key.empty()) list = curl_slist_append(list, ("Authorization: Bearer " + key).c_str());
-  const std::unique_ptr<curl_slist, decltype(&curl_slist_free_all)> headers(list, curl_slist_free_all);
-  curl_easy_setopt(curl.get(), CURLOPT_URL, url.c_str());
-  curl_easy_setopt(curl.get(), CURLOPT_PROTOCOLS_STR, "http,https");
-  curl_easy_setopt(curl.get(), CURLOPT_NOPROXY, "127.0.0.1,localhost,::1");
-  curl_easy_setopt(curl.get(), CURLOPT_HTTPHEADER, headers.get());
-  curl_easy_setopt(curl.get(), CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(body.size()));
-  curl_easy_setopt(curl.get(), CURLOPT_POSTFIELDS, body.c_str());
-  curl_easy_setopt(curl.get(), CURLOPT_WRITEFUNCTION, take_bytes);
-  curl_easy_setopt(curl.get(), CURLOPT_WRITEDATA, &answer.body);
-  curl_easy_setopt(curl.get(), CURLOPT_NOSIGNAL, 1L);
-  curl_easy_setopt(curl.get(), CURLOPT_TIMEOUT_MS, static_cast<long>(seconds * 1000));
-  const CURLcode code = curl_easy_perform(curl.get());
-  if (code != CURLE_OK) return {0, curl_easy_strerror(code)};
-  long status = 0;
-  curl_easy_getinfo(curl.get(), CURLINFO_RESPONSE_CODE, &status);
-  answer.status = static_cast<int>(status);
+  const auto got = agents::curl_send()(request, [&](std::string_view bytes) {
+    if (answer.body.size() + bytes.size() > kMostAnswer) throw Error("the answer is longer than {} bytes", kMostAnswer);
+    answer.body += bytes;
+  });
+  if (got.was_stopped) return {0, fmt::format("nothing within {} s", seconds)};
+  if (!got.failure.empty()) return {0, got.failure};
+  answer.status = got.status;
   return answer;
 }
 
@@ -88,8 +69,7 @@ void check_model(const ModelQuestioner& model) {
   if (model.url.empty() || model.name.empty())
     throw Error(
         "questioner \"model\" needs a table [questioner_model] in the task, with url (\"http://127.0.0.1:8080/v1\") "
-        "and "
-        "name");
+        "and name");
   if (!model.url.starts_with("http://") && !model.url.starts_with("https://"))
     throw Error("questioner_model.url must begin with http:// or https://, not \"{}\"", model.url);
   if (model.seconds <= 0) throw Error("questioner_model.seconds must be above 0");
